@@ -154,3 +154,41 @@ test("the marks of a plot are named, and a stop is shaded like a pause", async (
     await page.waitForFunction(() => document.querySelectorAll(".burn rect.held").length === 1);
   }, { events, history });
 });
+
+test("a call with a bound is not next before one that waits for an event", async () => {
+  const event = "a call in flight to end";
+  const release = ticket("release", 1, { limit: "parallel", waiting_for: event });
+  const behind = ticket("blog", 2, { reason: "order", limit: "parallel", waiting_for: event });
+  const paced = (more) => ticket("crawler", 6, { reason: "spread", limit: MINUTE, waiting_for: event,
+    not_before: at(32_000), not_before_ms: 32_000, ...more });
+  const limits = [rate(MINUTE, { amount: 60, used: 30 }), slots(4, 4)];
+  const of = (...tickets) => [pool("my/a", { limits, tickets })];
+  await staged(of(release, behind, paced()), async (page, stage) => {
+    const next = async () => (await text(page, ".answers div:nth-child(2)")).replace(/\s+/g, " ");
+    await says(page, ".answers", "Next release");
+    assert.equal(await next(), "Next release when a call in flight ends");
+    assert.doesNotMatch(await text(page, "#rail small"), /next/);
+    // One that gives up before its turn has a line of its own.
+    stage.set(of(release, behind, paced({ deadline_ms: 14_000 })));
+    await says(page, ".notices", "crawler (place 6) gives up in 14 s, before its turn: when a call in "
+      + "flight ends, not before");
+    assert.equal(await next(), "Next release when a call in flight ends");
+    await says(page, ".answers", "Do Wait for a call to end");
+    // What keeps the first call back is its own.
+    stage.set(of({ ...release, reason: "cap" }, behind, paced()));
+    await says(page, ".answers", "Next crawler (place 6)");
+    await says(page, "#rail small", "next ≥ 32 s");
+  });
+});
+
+test("what to do changes with the state, or for what lasts", async () => {
+  const page = await visit(scene.home);
+  const texts = await page.evaluate(async () => {
+    const { CalmText } = await import("/ui/order.js");
+    const calm = new CalmText();
+    return [[0, "a", "x"], [1_000, "b", "x"], [5_000, "a", "x"], [6_000, "b", "x"], [10_999, "b", "x"],
+      [11_000, "b", "x"], [12_000, "a", "x"], [13_000, "a", "y"]].map(([now, said, kind]) =>
+      calm.of(said, kind, now)).join("");
+  });
+  assert.equal(texts, "aaaaabba");
+});

@@ -307,13 +307,78 @@ test("the advice names the cause, and an agent is followed by the address", asyn
   const of = (more) => pool("web/search", { limits: [rate(MINUTE, { amount: 10, used: 8,
     effective: 8, ...more })], agents: [agent("blog", { [MINUTE]: 6 }),
     agent("docs", { [MINUTE]: 2 })], tickets: [ticket("docs", 1), ticket("blog", 2)] });
-  await staged([of({ margin_per_mille: 200 })], async (page, stage) => {
-    await says(page, ".answers", "2 of 10 are held back as margin; margin = 0 frees them");
-    stage.set([of({ amount: 8 })]);
-    await says(page, ".answers", "blog uses 75 %: give it a cap, or wait.");
+  await staged([of({ margin_per_mille: 200 })], async (page) => {
+    await says(page, ".answers", "blog uses most of it: give it a cap, or wait.");
     await (await (await row(page, ".waiting", "blog")).$("a")).click();
     await says(page, ".answers", "Agent blog: 1 call waits, the first at place 2");
     assert.equal(await page.evaluate(() => location.hash), "#pool=web%2Fsearch&agent=blog");
     assert.equal((await page.$$("tr.mine")).length, 2);
   });
 });
+
+test("a full rate has the advice of the command line, whatever its margin and its calls in flight",
+  async () => {
+    const page = await visit(scene.home);
+    const texts = await page.evaluate(async (pools) => {
+      const { adviceFor } = await import("/ui/advice.js");
+      return pools.map((of) => adviceFor(of.tickets[0], of));
+    }, [{ used: 8, effective: 8, margin_per_mille: 200 }, { used: 4, held: 6 }].map((of) => pool("a", {
+      limits: [rate(MINUTE, { amount: 10, ...of })], tickets: [ticket("docs", 1)] })));
+    for (const one of texts) {
+      assert.equal(one, "Wait; request less; or raise the limit in standpipe.toml if the provider "
+        + "allows more.");
+    }
+  });
+
+test("the daemon's own pid names no call", async () => {
+  await staged([pool("my/a", { limits: [slots(1, 1)], leases: [lease("a", "blog", { daemon: true,
+    pid: 15_364 })], tickets: [ticket("docs", 1, { daemon: true, pid: 15_364 })] })], async (page) => {
+    await says(page, ".flying tbody", "in 10 min");
+    assert.doesNotMatch(await text(page, "main"), /15364|its process/);
+    assert.doesNotMatch(await page.$eval(".flying button", (one) => one.ariaLabel), /pid/);
+  });
+});
+
+test("limits that are learned were configured by nobody", async () => {
+  const origin = { source: "code", version: null, written: null, changes: 0, learned: true };
+  await staged([pool("my/a", { origin })], (page) =>
+    says(page, ".settings", "configured by learned from responses"));
+});
+
+test("calls that Standpipe refused are not sent, and are no refusals of the provider", async () => {
+  const call = (more) => ({ at: at(), agent: "docs", pool: "my/a", status: 429, input_tokens: 0,
+    output_tokens: 0, micro_usd: 0, waited_ms: 0, ...more });
+  await staged([pool("my/a")], async (page, stage) => {
+    stage.proxied = [call(), call({ not_sent: "terminal" }), call({ not_sent: "terminal" })];
+    const rows = () => page.$$eval(".proxied tbody tr", (all) => all.map((one) =>
+      [one.cells[2].innerText, one.cells[3].innerText, one.cells[2].className]));
+    await says(page, ".proxied", "tokens, 2 not sent");
+    assert.deepEqual(await rows(), [["429", "1", "n failed"], ["not sent (stopped)", "2", "n"]]);
+    await page.click(".proxied .small");
+    assert.equal((await rows()).length, 3);
+  });
+});
+
+test("after a loss of the ledger the page has the words and the remedy of the command line",
+  async () => {
+    const learning = { until: at(273_000), for_ms: 273_000 };
+    const limits = [rate(MINUTE, { amount: 16 }), { ...slots(2, 0), left: 0 }];
+    const remedy = "Do If no call is running: standpipe store reset my/a --yes; else wait.";
+    await staged([pool("my/a", { learning, limits })], async (page, stage) => {
+      await says(page, ".pill", "full");
+      const now = (await text(page, ".answers")).replace(/\s+/g, " ");
+      assert.match(now, new RegExp("^Now The store lost the ledger: its slots count as full until "
+        + "[\\d:]+ \\(in 4 min 33 s\\); its rates returned\\. No call waits\\. Do If"));
+      await says(page, ".answers", remedy);
+      assert.equal(await page.$(".notices li"), null, "it is said once");
+      await says(page, ".limits .apart", "0 of 2 in flight · full until");
+      assert.doesNotMatch(await text(page, ".limits .apart"), /all free/);
+      await says(page, ".meanings summary", "Glossary");
+      assert.match(await page.$eval(".meanings", (one) => one.textContent), /ledger lost/);
+      stage.set([pool("my/a", { learning, limits, tickets: [ticket("blog", 1, { reason: "learning",
+        limit: "parallel", until: learning.until, until_ms: 273_000, deadline_ms: 9_000 })] })]);
+      await says(page, ".waiting .chip", "ledger lost");
+      await says(page, ".answers", remedy);
+      await says(page, ".notices", "The store lost the ledger: its slots count as full until");
+    });
+  });

@@ -93,3 +93,16 @@ test("the ring of the focus does not cover what stands below a plot", async () =
     assert.ok(parseFloat(offset) <= -3, offset);
   });
 });
+
+test("a rejected configuration shows its first error unfolded", async () => {
+  const file = "/etc/standpipe/standpipe.toml";
+  const rejected = { at: new Date().toISOString(), file, errors: [`${file}:7: fifty a minute is no rate`,
+    `${file}:9: unknown key`] };
+  await staged([pool("my/a")], async (page) => {
+    await says(page, "#rejected", `${file}:7: fifty a minute is no rate`);
+    assert.doesNotMatch(await text(page, "#rejected"), /unknown key|keeps the previous one/);
+    await page.click("#rejected summary");
+    await says(page, "#rejected", "unknown key");
+    assert.deepEqual(await findings(page), []);
+  }, { ...PHONE, more: { config_rejected: rejected } });
+});

@@ -100,8 +100,19 @@ test("what is done on the page is done by the dashboard", async () => {
     await page.click(".act button");
     await page.click("#ask-yes");
     await says(page, "#reader", "The lease of stuck");
-    await says(page, ".events", `(pid ${holder.pid}) was settled by dashboard`);
+    await says(page, ".events", `a lease of stuck (pid ${holder.pid}) was settled by dashboard`);
   });
+});
+
+test("an agent whose calls are refused was active when the last one was", async () => {
+  const refused = { at: at(-5_000), pool: "my/a", kind: "refuse", agent: "blog", count: 1,
+    reason: "terminal" };
+  await staged([pool("my/a", { agents: [agent("blog", {}, { active_ms: 118_000 })] })],
+    async (page) => {
+      await says(page, ".agents tbody", "1 not admitted");
+      const active = await page.$eval(".agents tbody .late", (one) => one.innerText);
+      assert.match(active, /^\d+ s ago$/);
+    }, { events: [refused] });
 });
 
 test("the priority of an agent without calls is its last one, or none", async () => {

@@ -119,15 +119,14 @@ fn respond(file: &File, headers: &HeaderMap) -> Response {
     response
 }
 
-/// What is sent of a file: a script goes without its comment lines, which are for readers of the
-/// source. The empty lines stay, so that an error has the line number of the source.
+/// What is sent of a file: scripts and styles go without their comment lines, which are for readers
+/// of the source. The empty lines stay, so that an error has the line number of the source.
 fn content(&File(_, kind, bytes): &File) -> Vec<u8> {
-    if kind != SCRIPT {
-        return bytes.to_vec();
-    }
     let mut sent = Vec::with_capacity(bytes.len());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let is_comment = line.trim_ascii_start().starts_with(b"//");
+        let text = line.trim_ascii();
+        let is_comment = kind == SCRIPT && text.starts_with(b"//")
+            || kind == STYLE && text.starts_with(b"/*") && text.ends_with(b"*/");
         sent.extend_from_slice(if is_comment { b"\n" } else { line });
     }
     sent
@@ -156,6 +155,8 @@ mod tests {
         let script = b"// Why.\nconst a = 1; // one\n\t// More.\nrun(\"http://a\");\n";
         let sent = content(&File("a.js", SCRIPT, script));
         assert_eq!(sent, b"\nconst a = 1; // one\n\nrun(\"http://a\");\n");
-        assert_eq!(content(&File("a.css", STYLE, b"// a\n")), b"// a\n");
+        let style = b"/* Why. */\na { top: 0 } /* b */\n";
+        assert_eq!(content(&File("a.css", STYLE, style)), b"\na { top: 0 } /* b */\n");
+        assert_eq!(content(&File("a.svg", PICTURE, b"// a\n")), b"// a\n");
     }
 }

@@ -1,7 +1,7 @@
 // What a person can do about a state or a waiting call, chosen by its cause. Pure: no page, no
 // network.
 
-import { fullest, isSlots, quotaOf, useOf, usersOf } from "./use.js";
+import { fullest, isSlots, useOf, usersOf } from "./use.js";
 import { amount, limitName } from "./words.js";
 
 export const END = "Nothing to do; it ends by itself.";
@@ -12,7 +12,7 @@ export const BY_REASON = {
 	refused: "Wait until the pause ends. Resume ends it now, but the provider may refuse again.",
 	order: "Wait, or give urgent calls priority critical.",
 	zone: "Use priority critical for calls that must not wait, or set a floor.",
-	limit: "Wait; request less; or raise the limit if the provider allows more.",
+	limit: "Wait; request less; or raise the limit in standpipe.toml if the provider allows more.",
 	return_window: "Wait; calls return within seconds after the pause.",
 	ramp: "Wait; more is usable with each period.",
 	pace: "Nothing to do; the next call follows soon.",
@@ -33,27 +33,22 @@ export const FIND_OTHERS = "Find the other users of this key (standpipe doctor),
 // An agent that uses so much of a limit is its cause.
 const MOST_OF_IT = 0.6;
 
-// What to do about a rate without room: by who uses it, and what the margin holds back.
-function adviceForRate(pool, limit, { agent, short_by: missing }) {
-	const { others, base, held } = useOf(pool, limit);
+// What to do about a rate without room, by who uses it. It must not change with every call.
+function adviceForRate(pool, limit, { agent }) {
+	const { others, base } = useOf(pool, limit);
 	if (others > 0) return FIND_OTHERS;
-	const quota = quotaOf(limit);
-	const margin = quota - (limit.refill ?? limit.effective);
-	const text = (n) => amount(limit.unit, n);
-	if (limit.margin_per_mille > 0 && missing > 0 && margin >= missing) {
-		return `${text(margin)} of ${text(quota)} are held back as margin; margin = 0 frees them, but `
-			+ "the provider may refuse more calls.";
-	}
 	const [first] = usersOf(pool, limit);
 	if (first && first.name !== agent && first.n >= MOST_OF_IT * base) {
-		return `${first.name} uses ${first.percent}: give it a cap, or wait.`;
+		return `${first.name} uses most of it: give it a cap, or wait.`;
 	}
-	if (held >= missing && held > 0) {
-		return "Wait; calls in flight hold units that they may give back; or request less.";
-	}
-	return quota < limit.amount ? "Wait, or request less; the provider sets this limit."
-		: BY_REASON.limit;
+	return (limit.learned ?? limit.amount) < limit.amount
+		? "Wait, or request less; the provider sets this limit." : BY_REASON.limit;
 }
+
+// What to do while limits count as full because the store lost the ledger, as in `loss_remedy`.
+export const lossRemedy = ({ pool, learning, recovering, waiting, limits, enforce }) =>
+	((learning || recovering) && enforce && (waiting > 0 || limits.some(({ left }) => left === 0))
+		? `If no call is running: standpipe store reset ${pool} --yes; else wait.` : "");
 
 // In shadow mode: how large the limit that is used most would have to be.
 export function shadowAdvice(pool) {
@@ -78,9 +73,6 @@ export function adviceFor(ticket, pool) {
 		return "Wait; calls of the highest priority go in order.";
 	}
 	if (alone) return "Send a smaller call, or wait until the limit is free.";
-	if (reason === "learning" && limit) {
-		return "Nothing to do; running processes report their calls meanwhile.";
-	}
 	if (reason === "limit" && limit === "parallel") {
 		const stopped = [...new Set(leases.filter((of) => of.stopped).map(({ pid }) => pid))];
 		if (stopped.length > 0) {

@@ -75,10 +75,11 @@ export class Agents extends Listing {
 			fill(item, agent.name, use, limits.get(use.limit), part(use), pool, base === ""));
 		put(cells[1].lastChild, "nothing");
 		show(cells[1].lastChild, !agent.usage?.length);
-		attr(cells[4], "data-now", lastActive(agent) === "now" ? "" : null);
+		const active = lastActive(agent, pool, turnedOf(turned, agent));
+		attr(cells[4], "data-now", active === "now" ? "" : null);
 		if (agent.isOutside) return [null, null, "", "", "", "counted by the provider"];
 		return [null, null, agent.in_flight ? count(agent.in_flight) : "",
-			agent.waiting ? count(agent.waiting) : "", lastActive(agent),
+			agent.waiting ? count(agent.waiting) : "", active,
 			remark(agent, turnedOf(turned, agent))];
 	}
 }
@@ -102,10 +103,13 @@ function priorityNow({ name, priority, in_flight: flying, waiting }, { leases, t
 		: priorityOf(name) ?? (priority === "standard" ? "" : priority));
 }
 
-function lastActive({ active_ms: since, in_flight: flying, waiting, isOutside }) {
+// A call that was not admitted is one too.
+function lastActive({ active_ms: admitted, in_flight: flying, waiting, isOutside }, { at }, turned) {
 	if (isOutside) return "";
-	if (flying + waiting > 0 || (since !== null && since < 1_000)) return isOld() ? ago(0) : "now";
-	return since === null || since === undefined ? "" : ago(since);
+	const since = Math.max(0, Math.min(admitted ?? Infinity, ...turned.map((of) =>
+		Date.parse(at) - Date.parse(of.at))));
+	if (flying + waiting > 0 || since < 1_000) return isOld() ? ago(0) : "now";
+	return since === Infinity ? "" : ago(since);
 }
 
 const remark = ({ floor, cap, promoted, denied_ms: denied, waiting, weight }, turned) => joined("; ",

@@ -44,19 +44,18 @@ export function goneBanner(ui, error, lastAt) {
 			: "Start it with standpipe up.", "This page connects again by itself."));
 }
 
-// On a small screen a banner has what is wrong and what to do until it is opened: the pool is below
-// it.
+// On a small screen a banner has what is wrong, where, and what to do until it is opened: the pool is
+// below it.
 const small = matchMedia("(max-width: 62.49rem)");
 
 // What is wrong, what follows, the errors one by one, and what to do.
 export function banner(element, title, text, advice, errors = []) {
 	if (!element.firstChild) {
 		element.append(h("details", small.matches ? {} : { open: "" },
-			h("summary", {}, h("b")), h("p"), h("ul")),
+			h("summary", {}, h("b")), h("p")), h("ul"),
 		h("p", {}, h("b", { text: "Do: " }), h("span")));
 	}
-	const [head, more, list] = element.firstChild.children;
-	const foot = element.lastChild;
+	const [{ children: [head, more] }, list, foot] = element.children;
 	put(head.firstChild, title);
 	put(more, text);
 	keyed(list, errors, String, (error) => h("li", {}, h("code", { text: error })));

@@ -1,11 +1,12 @@
 // What a person wants to know of a pool first: why calls wait, until when, and what to do, in the
 // words of `standpipe status`. Pure: no page, no network.
 
-import { adviceFor, BY_REASON, CHECK_STORE, END, FIND_OTHERS, shadowAdvice } from "./advice.js";
+import { adviceFor, BY_REASON, CHECK_STORE, END, FIND_OTHERS, lossRemedy, shadowAdvice }
+	from "./advice.js";
 import { isActive, isPaused, modeOf } from "./state.js";
 import { fullest, isSlots, quotaOf, share, useOf, userNames, usersOf } from "./use.js";
-import { PACED, ahead, amount, callsAhead, count, expected, instantOf, joined, limitName, listed,
-	percent, plural, reasonText, refusedWith, shortage, soon, time, whole } from "./words.js";
+import { PACED, ahead, amount, callsAhead, count, expected, inParentheses, instantOf, joined, limitName,
+	listed, percent, plural, reasonText, refusedWith, shortage, soon, time, whole } from "./words.js";
 
 // The agents for which a part of a limit is kept, with their floors.
 function keepers({ agents, limits }, limit, besides) {
@@ -141,7 +142,9 @@ export function summary(pool, { isStoreDown, lastRead, paused, turned = "", shad
 			pool.trouble.incident || !pause.by ? BY_REASON.refused : BY_REASON.pause];
 	}
 	if (waiting > 0 && tickets.length > 0) return ofWaiting(pool, paused, turned, reasons);
-	const full = pool.limits.find(({ left }) => left === 0);
+	const full = fullOf(pool);
+	const lost = full && lossOf(pool, isSlots(full));
+	if (lost) return [joined(" ", lost.head, lost.text, "No call waits.", turned), "", lossRemedy(pool)];
 	if (full) {
 		const by = userNames(pool, full);
 		return [joined(" ", `${limitName(full.limit)} is full, no call waits.`,
@@ -154,6 +157,8 @@ export function summary(pool, { isStoreDown, lastRead, paused, turned = "", shad
 	return slow ? [joined(" ", slow.head, slow.text, turned), slow.ends ?? "", slow.advice ?? END]
 		: [joined(" ", calm(pool), turned), "", ""];
 }
+
+const fullOf = ({ limits }) => limits.find(({ left }) => left === 0);
 
 // What each process does while the store is unavailable.
 const WITHOUT_STORE = {
@@ -174,17 +179,21 @@ function ofOutage(pool, lastRead) {
 	return [`The store does not answer. ${text}`, "when the store answers", CHECK_STORE];
 }
 
-// The calls with the earliest and the latest instant; one behind others in the queue is not next.
+// The call that is admitted next, and the one with the latest instant. One behind others in the queue
+// is not next, nor is one that gives up before.
 export function nextAndLast(tickets) {
-	const first = tickets.reduce((best, of) => (of.reason !== "order" && earliest(of) < earliest(best)
-		? of : best));
-	return [first, tickets.reduce((last, of) => (boundOf(of) > boundOf(last) ? of : last))];
+	const heads = tickets.filter(({ reason }) => reason !== "order");
+	const able = heads.filter((of) => !isLate(of));
+	const next = [able, heads, tickets].find(({ length }) => length > 0).reduce((best, of) =>
+		(earliest(of) < earliest(best) ? of : best));
+	return [next, tickets.reduce((last, of) => (boundOf(of) > boundOf(last) ? of : last))];
 }
 
 // The first waiting call, why it waits, and which call is next.
 function ofWaiting(pool, paused, turned, reasons) {
 	const { waiting, tickets } = pool;
 	const [first] = tickets;
+	const lost = lossRemedy(pool);
 	const head = waiting === 1 ? `${first.agent} waits`
 		: `${count(waiting)} calls wait, ${first.agent} first`;
 	const now = joined(" ", `${head}: ${inTurn(reasons, pool, paused)}.`, turned);
@@ -193,14 +202,17 @@ function ofWaiting(pool, paused, turned, reasons) {
 	if (isLate(next)) {
 		const limit = pool.limits.find((of) => of.limit === next.limit);
 		const find = limit && useOf(pool, limit).others > 0 && FIND_OTHERS;
-		return [now, `${name} gives up ${soon(next.deadline_ms)}, before its turn: ${
-			expected(next)}`, joined(" ", find, `Cancel the call, or raise its --timeout above ${
-			whole(next.waits_ms + boundOf(next))}.`), "Next", "late"];
+		return [now, `${name} ${givesUp(next)}`, lost || joined(" ", find, longerFor(next)), "Next", "late"];
 	}
 	return [now, joined("; ", `${name} ${expected(next)}`, tickets.length === waiting
-		&& boundOf(last) > boundOf(next) && last.reason !== "order"
-		&& `${last.agent} last, ${expected(last)}`), adviceFor(reasons[0], pool), "Next"];
+		&& boundOf(last) > boundOf(next) && last.reason !== "order" && !isLate(last)
+		&& tickets.every((of) => of.reason === null || instantOf(of).at)
+		&& `${last.agent} last, ${expected(last)}`), lost || adviceFor(reasons[0], pool), "Next"];
 }
+
+const givesUp = (late) => `gives up ${soon(late.deadline_ms)}, before its turn: ${expected(late)}`;
+const longerFor = (late) => `Cancel the call, or raise its --timeout above ${
+	whole(late.waits_ms + boundOf(late))}.`;
 
 // A rule that denied the first call so lately is named beside the one that denies it now, if they
 // alternate: the sentence must not change with each of them.
@@ -242,9 +254,11 @@ function inTurn(reasons, pool, paused) {
 	return [all, ...rest.map((of) => whyWaiting(of, pool, paused))].join("; in turn: ");
 }
 
-// The least time until a call may be admitted; none is known if something must happen first.
+// The least time until a call may be admitted; none is known if something must happen first. That may
+// be at any time, unless it is something of this call alone.
 const boundOf = (of) => instantOf(of).ms ?? 0;
-const earliest = (of) => (of.reason === null ? 0 : instantOf(of).ms ?? Infinity);
+const BY_ITSELF = ["cap", "hold", "pause"];
+const earliest = (of) => (BY_ITSELF.includes(of.reason) && !instantOf(of).at ? Infinity : boundOf(of));
 
 // A call that gives up before the instant at which it may be admitted. `times_out` is not used: it
 // is also set for calls that a pause of some minutes holds and whose timeout is much later.
@@ -255,9 +269,32 @@ export const slowedBy = (pool) => remarks(pool).find(({ isSlow }) => isSlow);
 
 // The remarks that the summary does not have already.
 export function otherRemarks(pool, word) {
-	const first = word === "degraded" ? slowedBy(pool).head : "";
+	const first = word === "degraded" ? slowedBy(pool).text
+		: word === "full" && lossOf(pool, isSlots(fullOf(pool)))?.text;
 	const blocking = pool.waiting > 0 && !pool.pause && !pool.terminal && pool.tickets[0]?.limit;
-	return remarks(pool).filter(({ head, limit }) => head !== first && !(limit && limit === blocking));
+	return [...lateCalls(pool), ...remarks(pool)].filter(({ text, limit }) => text !== first
+		&& !(limit && limit === blocking));
+}
+
+// The calls that give up before their turn, while another one is next.
+function lateCalls({ tickets, pause, terminal, enforce }) {
+	const late = tickets.filter(isLate);
+	if (pause || terminal || !enforce || late.length === 0 || isLate(nextAndLast(tickets)[0])) return [];
+	const [first] = late;
+	return [{ level: "warn", head: `${first.agent} (place ${count(first.position)})`, text: joined(" ",
+		`${givesUp(first)}.`, late.length > 1
+		&& `${plural(late.length - 1, "more call gives", "more calls give")} up before, too.`,
+		longerFor(first)) }];
+}
+
+// What counts as full since the store lost the ledger, and until when.
+function lossOf({ limits, learning, recovering }, isOfSlots) {
+	const lost = isOfSlots ? learning : recovering;
+	if (!lost) return null;
+	const end = `until ${time(lost.until)}${inParentheses(lost.for_ms)}`;
+	return { level: "warn", isSlow: isOfSlots, head: "The store lost the ledger:", text: !isOfSlots
+		? `its rates count as full and return ${end}.` : `its slots count as full ${end}${
+			!recovering && limits.some((of) => !isSlots(of)) ? "; its rates returned" : ""}.` };
 }
 
 function calm(pool) {
@@ -276,7 +313,7 @@ const MORE_LEFT = "when more of the limit is free";
 // What else concerns the whole pool: its level (empty for a note), whether it slows calls, a head,
 // a sentence, when it ends, and what to do unless it ends by itself.
 function remarks(pool) {
-	const { learning, recovering, trouble, limits } = pool;
+	const { trouble, limits } = pool;
 	const { probe, coming_back: back, one_at_a_time: one, speed_per_mille: speed, retries, ramp,
 		learned_concurrency: learned, cautious } = trouble;
 	const slow = { level: "warn", isSlow: true };
@@ -288,10 +325,7 @@ function remarks(pool) {
 				: `paused${pause.by ? ` by ${pause.by}` : ""}, and every call draws on it.`,
 			ends: terminal ? "when it is resumed" : ahead(pause.until, pause.for_ms),
 			advice: `Resume ${name}.` })),
-		learning && { ...slow, head: "The store lost the ledger:", text: "calls in flight are unknown, "
-			+ "and everything counts as used.", ends: ahead(learning.until, learning.for_ms) },
-		recovering && { level: "warn", head: "After the loss of the ledger:", text: "its rates count as "
-			+ "full and return step by step.", ends: ahead(recovering.until, recovering.for_ms) },
+		lossOf(pool, true), lossOf(pool, false),
 		pool.zone === "amber" && { ...slow, head: "Zone amber:", text: "while a higher priority is "
 			+ "active, background and standard calls are spaced out.", ends: MORE_LEFT, advice: LESS },
 		pool.zone === "red" && { ...slow, level: "bad", head: "Zone red:", text: "while a higher "

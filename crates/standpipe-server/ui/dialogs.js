@@ -54,7 +54,7 @@ export class Dialogs {
 	}
 
 	settle(pool, lease) {
-		const owner = lease.pid ? `${lease.agent}, pid ${lease.pid}` : lease.agent;
+		const owner = lease.pid && !lease.daemon ? `${lease.agent}, pid ${lease.pid}` : lease.agent;
 		const held = h("span");
 		const find = () => this.pools().find((of) => of.pool === pool)?.leases.find(({ id }) =>
 			id === lease.id);

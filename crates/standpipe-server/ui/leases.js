@@ -2,6 +2,7 @@
 
 import { attr, h, put, setTime, show } from "./dom.js";
 import { Listing, takes, who } from "./listing.js";
+import { chipOf } from "./queue.js";
 import { count, dollars, joined, lasting, length, plural, soon, time } from "./words.js";
 
 export class Leases extends Listing {
@@ -23,9 +24,10 @@ export class Leases extends Listing {
 			who(row.cells[0], of, pool.pool);
 			setTime(row.cells[2].firstChild, of.since, lasting(of.age_ms));
 			attr(row.cells[4].firstChild, "aria-label",
-				`Settle… the lease of ${of.agent}${of.pid ? `, pid ${of.pid}` : ""}`);
+				`Settle… the lease of ${of.agent}${of.pid && !of.daemon ? `, pid ${of.pid}` : ""}`);
 			const within = of.expires_ms === null ? "" : soon(of.expires_ms);
-			const ends = of.holder === "ttl" ? within : `with its process${within && `, or ${within}`}`;
+			const ends = of.holder === "ttl" || of.daemon ? within
+				: `with its process${within && `, or ${within}`}`;
 			return [null, takes(of.cost, pool), null, ends, null];
 		});
 		this.block(blocked);
@@ -70,17 +72,20 @@ export class Proxied extends Listing {
 		const lines = this.isEach ? mine.map((of) => ({ ...of, calls: 1 })) : together(mine);
 		const sum = (field) => mine.reduce((all, of) => all + of[field], 0);
 		const [input, output, money] = ["input_tokens", "output_tokens", "micro_usd"].map(sum);
+		const unsent = mine.filter((of) => of.not_sent).length;
 		put(this.note, joined(", ", `The last ${plural(mine.length, "call")}: ${count(input)} input`,
-			`${count(output)} output tokens`, money > 0 && dollars(money)));
+			`${count(output)} output tokens`, money > 0 && dollars(money), unsent > 0 && `${count(unsent)} not sent`));
 		this.rows(lines, lines.length, (of) => (this.isEach ? `${of.at} ${of.output_tokens} ` : "")
 			+ nameOfGroup(of), (row) => row.cells[8].append(h("time")), (of, { cells }) => {
 			setTime(cells[8].firstChild, of.at, time(of.at));
-			attr(cells[2], "class", of.status >= 400 ? "n failed" : "n");
+			attr(cells[2], "class", of.status >= 400 && !of.not_sent ? "n failed" : "n");
 			who(cells[0], { agent: of.session ?? of.agent });
 			// A model always counts tokens; without them the answer was not read to its end.
 			const isCounted = of.input_tokens + of.output_tokens > 0;
 			const isCut = !isCounted && of.model && of.status < 400;
-			return [null, of.model ?? "", `${of.status}${isCut ? ", no usage" : ""}`, count(of.calls),
+			const status = of.not_sent ? `not sent (${chipOf({ reason: of.not_sent })})`
+				: `${of.status}${isCut ? ", no usage" : ""}`;
+			return [null, of.model ?? "", status, count(of.calls),
 				isCounted ? count(of.input_tokens) : "", isCounted ? count(of.output_tokens) : "",
 				of.micro_usd > 0 ? dollars(of.micro_usd) : "",
 				of.waited_ms > 0 ? length(of.waited_ms) : "", null];
@@ -90,7 +95,7 @@ export class Proxied extends Listing {
 }
 
 // A call whose usage is not known is not of the group of those that are counted.
-const nameOfGroup = (of) => `${of.session ?? of.agent} ${of.model} ${of.status} ${
+const nameOfGroup = (of) => `${of.session ?? of.agent} ${of.model} ${of.status} ${of.not_sent} ${
 	of.input_tokens + of.output_tokens > 0}`;
 
 // Calls of one agent to one model with the same answer are one row, with the time of the last.

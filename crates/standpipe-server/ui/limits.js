@@ -4,7 +4,7 @@
 
 import { attr, h, keyed, put, show } from "./dom.js";
 import { isBucket, isSlots, quotaOf, toneOf, useOf } from "./use.js";
-import { amount, joined, lastPeriod, length, limitName, listed, percent, soon } from "./words.js";
+import { amount, joined, lastPeriod, length, limitName, listed, percent, soon, time } from "./words.js";
 
 // So many slots are drawn one by one.
 const MOST_SLOTS = 60;
@@ -40,7 +40,8 @@ function measure(item, pool, limit, stated) {
 	const [head, bar, key, line, fine] = item.children;
 	const { unit, effective } = limit;
 	const text = (n) => amount(unit, n);
-	const use = useOf(pool, limit);
+	// After a loss of the ledger the calls in flight are unknown.
+	const use = { ...useOf(pool, limit), lost: isSlots(limit) && pool.learning };
 	const asSlots = isSlots(limit) && effective <= MOST_SLOTS;
 	attr(bar, "class", `${asSlots ? "slots" : "gauge"} ${toneOf(pool, limit)}`.trim());
 	put(head.lastChild, leftOf(limit, use, text));
@@ -73,7 +74,6 @@ function leftOf(limit, { own, others, most, isFull }, text) {
 		: own + others - most;
 	// Calls used more than they reserved, or shadow mode admitted them.
 	if (over > 0 && isFull) return `over by ${text(over)}`;
-	// After a loss of the ledger calls in flight are unknown, and all of it counts as used.
 	if (isFull) return over < 0 ? "none usable now" : "full";
 	const isKept = kept.reduce((sum, of) => sum + of.units, 0) >= left;
 	return `${text(left)} left${isBucket(limit) ? " now" : ""}${
@@ -124,7 +124,8 @@ function legend(list, parts, text) {
 function useText(of, use, text) {
 	const ramp = rampOf(of);
 	const isUsed = of.used + of.held > 0;
-	const free = !isUsed || of.full_again_ms === 0 ? use.others === 0 && "all free now"
+	const free = use.lost ? `full until ${time(use.lost.until)}`
+		: !isUsed || of.full_again_ms === 0 ? use.others === 0 && "all free now"
 		: of.full_again_ms === null ? "free when calls end" : `all free ${soon(of.full_again_ms)}`;
 	const parts = (...found) => found.filter((part) => part);
 	if (isSlots(of)) return parts(`${text(use.own)} of ${text(of.effective)} in flight`, free);
@@ -171,6 +172,16 @@ export const MEANINGS = {
 	outside: "used by calls with the same key that did not go through Standpipe",
 	"now (left)": "a token bucket refills all the time; the thin mark is its level",
 	kept: "what floors keep for other agents; it is lent out while they do not call",
+	floor: "a part of every period, reserved for an agent",
+	cap: "the most that an agent may use in every period",
+	pacing: "calls are spaced out, so that a limit lasts while higher priorities are active",
+	slots: "calls in flight at once (parallel)",
+	place: "the position in the queue, by priority and fair order",
+	denied: "for how long no call of a background agent was admitted although one waits",
+	probe: "after a pause one call tries alone; the others wait for its answer",
+	ramp: "after a pause a part of a limit is usable at first, and more with each period",
+	retries: "the retries that a pool admits: 10 % of the last minute’s calls, at least three",
+	"ledger lost": "the store lost what was in use, so slots and rates count as full for a while",
 	margin: "the part of a limit that is left unused; it shrinks while the provider accepts all calls",
 	"all free": "when nothing of the limit is in use any more, if no call comes",
 	zone: "how much is left: green, amber (calls of lower priority are spaced out) or red "

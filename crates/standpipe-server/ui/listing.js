@@ -61,13 +61,14 @@ export class Listing {
 // The figures are from before the store went away.
 export const LAST_KNOWN = "last known";
 
-// The agent of a row, as a link that highlights it everywhere, and what else is known of it.
-export function who(cell, { agent, priority, part_of: named, pid, stopped, model, task }, pool) {
+// The agent of a row, as a link that highlights it everywhere, and what else is known of it. The
+// process of a call through the daemon is the daemon's, and names nobody.
+export function who(cell, { agent, priority, part_of: named, pid, daemon, stopped, model, task }, pool) {
 	if (!cell.firstChild) cell.append(h("a", { class: "name" }), h("small"));
 	const [name, meta] = cell.children;
 	put(name, agent);
 	if (pool) linkAgent(name, pool, agent);
-	put(meta, joined(" · ", priority, named && `for ${named}`, pid && `pid ${pid}`,
+	put(meta, joined(" · ", priority, named && `for ${named}`, pid && !daemon && `pid ${pid}`,
 		stopped && "process is stopped", model, task));
 }
 

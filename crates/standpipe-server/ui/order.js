@@ -4,6 +4,20 @@
 // A change counts after so long.
 export const SETTLED = 5_000;
 
+// A text that changes at once with its kind, else only if another one has been due for a while.
+export class CalmText {
+	#text = "";
+	#kind = "";
+	#due = null;
+
+	of(text, kind, now = Date.now()) {
+		this.#due = text === this.#text ? null : this.#due ?? now;
+		const isLasting = this.#due !== null && now - this.#due >= SETTLED;
+		if (kind !== this.#kind || isLasting) [this.#text, this.#kind, this.#due] = [text, kind, null];
+		return this.#text;
+	}
+}
+
 // Sorts by a figure, the largest first. One that was overtaken keeps its place until the other was
 // larger for a while, and all keep theirs while `isHeld`.
 export class CalmOrder {

@@ -8,6 +8,7 @@ import { attr, h, keyed, put, show } from "./dom.js";
 import { Leases, Proxied, disable } from "./leases.js";
 import { Limits, MEANINGS } from "./limits.js";
 import { LAST_KNOWN, chosenAgent } from "./listing.js";
+import { CalmText } from "./order.js";
 import { Cursor } from "./plot.js";
 import { Queue, TurnedAway } from "./queue.js";
 import { Recent } from "./recent.js";
@@ -44,6 +45,7 @@ export class PoolView {
 		this.refusals = new Refusals();
 		this.recent = new Recent();
 		this.reasons = new Reasons();
+		this.advice = new CalmText();
 		this.settings = h("dl", { class: "settings" });
 		this.header = h("header", { class: "poolhead" },
 			h("div", {}, this.title, this.state, this.counts),
@@ -147,7 +149,7 @@ export class PoolView {
 		attr(this.answers, "class", `answers ${level}`);
 		put(this.answers.children[1].firstChild, head);
 		attr(this.answers.children[1], "class", kind);
-		[now, ends, advice, agent].forEach((text, at) => {
+		[now, ends, this.advice.of(advice, `${level} ${head} ${kind}`), agent].forEach((text, at) => {
 			const line = this.answers.children[at];
 			show(line, text !== "");
 			put(line.lastChild, text);
@@ -164,7 +166,8 @@ export class PoolView {
 			["zone", zone],
 			["breaker", breaker.replace("_", "-")],
 			["margin", `${percent(margin)}${auto ? ", automatic" : ""}`],
-			["configured by", joined(", ", by[origin.source] ?? origin.source,
+			["configured by", joined(", ", origin.learned ? "learned from responses"
+				: by[origin.source] ?? origin.source,
 				origin.version !== null && `version ${count(origin.version)}`,
 				origin.changes > 0 && `${plural(origin.changes, "change")} since`)],
 			["written", origin.written && time(origin.written)],

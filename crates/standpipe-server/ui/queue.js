@@ -11,10 +11,12 @@ import { PACED, callsAhead, count, expectedShort, lasting, plural, soon, time } 
 // What a call waits for, in a word or two. The sentence beside it has the whole reason.
 const CHIPS = { return_window: "after a pause", yield: "priority", zone: "priority", spread: "pacing",
 	hold: "retry delay", probe: "probe", sequential: "one at a time", retry_budget: "retries",
-	queue_full: "queue full", pace: "pace", learning: "learning", terminal: "stopped" };
+	queue_full: "queue full", pace: "pace", learning: "learning limits", terminal: "stopped",
+	deadline: "timed out", not_in_time: "timed out" };
 
-function chipOf({ reason, limit }) {
+export function chipOf({ reason, limit }) {
 	if (!reason) return "next";
+	if (reason === "learning" && limit) return "ledger lost";
 	const name = limit && shortName({ limit });
 	if (name && ["limit", "order", "floor", "cap", "ramp"].includes(reason)) {
 		return { cap: "own cap", ramp: "ramp", floor: "floors" }[reason]

@@ -107,7 +107,7 @@ export function instantOf(ticket) {
 		isBound: !until && (!forecast || ticket.or_later || PACED.includes(reason)) };
 }
 
-const inParentheses = (ms) => (oldSince === null ? ` (in ${whole(ms)})` : "");
+export const inParentheses = (ms) => (oldSince === null ? ` (in ${whole(ms)})` : "");
 
 // When a waiting call may be admitted: an exact instant or a forecast, a lower bound, or what must
 // happen first. A call in the queue shows how many are ahead of it.

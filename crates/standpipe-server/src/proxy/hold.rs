@@ -101,7 +101,8 @@ pub(crate) async fn run(call: Call) -> Result<Response<Body>, Problem> {
 
 /// Makes a call and remembers it if it is refused.
 async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
-    let done = try_again(&mut call).await;
+    let mut tries = Tries::new(call.patience());
+    let done = try_again(&mut call, &mut tries).await;
     let status = match &done {
         Ok(answer) => answer.status(),
         Err(problem) => StatusCode::from_u16(problem.status).unwrap_or_default(),
@@ -114,19 +115,21 @@ async fn make(mut call: Call) -> Result<Response<Body>, Problem> {
             Err(problem) => problem.message(),
         };
         call.state.proxied.fail(&call.caller, why);
-        call.state.recent_calls.add(ProxiedCall::of(&call, 0), status.as_u16());
+        let refused = done.as_ref().err().filter(|_| tries.count == 0);
+        let not_sent = refused.map(|problem| problem.reason().unwrap_or(problem.r#type));
+        let shown = ProxiedCall { not_sent, ..ProxiedCall::of(&call, 0) };
+        call.state.recent_calls.add(shown, status.as_u16());
     }
     done
 }
 
 /// Makes a call, again and again while that can help and the client waits.
-async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
-    let mut tries = Tries::new(call.patience());
+async fn try_again(call: &mut Call, tries: &mut Tries) -> Result<Response<Body>, Problem> {
     let mut last: Option<Response<Body>> = None;
     let mut has_waited = false;
     loop {
         call.retarget(std::mem::take(&mut has_waited)).await?;
-        let lease = match (reserve(call, &mut tries).await, last.take()) {
+        let lease = match (reserve(call, tries).await, last.take()) {
             (Ok(Some(lease)), _) => lease,
             (Ok(None), answer) => {
                 (has_waited, last) = (true, answer);
@@ -151,17 +154,17 @@ async fn try_again(call: &mut Call) -> Result<Response<Body>, Problem> {
         };
         let problem = match sent {
             Ok(answer) if !is_error(answer.status()) => {
-                return Ok(relay::relay(call, lease, answer, &tries));
+                return Ok(relay::relay(call, lease, answer, tries));
             }
             // Boxed, so that calls without an error do not carry its state.
-            Ok(answer) => match Box::pin(observe::failed(call, lease, answer, &mut tries)).await? {
+            Ok(answer) => match Box::pin(observe::failed(call, lease, answer, tries)).await? {
                 Next::Again(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, tries);
                     last = Some(answer);
                     continue;
                 }
                 Next::Final(mut answer) => {
-                    add_headers(answer.headers_mut(), &about, call, &tries);
+                    add_headers(answer.headers_mut(), &about, call, tries);
                     return Ok(answer);
                 }
             },

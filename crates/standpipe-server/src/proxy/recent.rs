@@ -2,6 +2,7 @@
 //!
 //! Both are bounded and lost with the daemon. Nothing of a call's content is kept.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
@@ -13,8 +14,10 @@ use utoipa::ToSchema;
 use super::hold::Call;
 use crate::state::lock;
 
-/// The calls that are kept.
+/// The calls that are kept of a pool, so that a busy pool displaces no call of another one.
 const MAX_CALLS: usize = 100;
+/// The calls that are kept of all pools.
+const MAX_ALL: usize = 1_000;
 /// The most models that are counted apart. Further ones count as `other`.
 const MAX_MODELS: usize = 256;
 
@@ -35,6 +38,9 @@ pub(crate) struct ProxiedCall {
     pub(crate) model: Option<String>,
     /// The status of its answer.
     pub(crate) status: u16,
+    /// Why Standpipe answered itself and sent no try of the call to the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_sent: Option<&'static str>,
     /// The input that counted.
     pub(crate) input_tokens: u64,
     /// The output.
@@ -66,7 +72,8 @@ pub(crate) struct RecentCalls(Mutex<Ended>);
 
 #[derive(Debug, Default)]
 struct Ended {
-    calls: VecDeque<ProxiedCall>,
+    /// By pool, the newest first.
+    calls: BTreeMap<String, VecDeque<ProxiedCall>>,
     models: BTreeMap<String, ModelTotals>,
 }
 
@@ -80,6 +87,7 @@ impl ProxiedCall {
             pool: call.pool.name().to_string(),
             model: call.facts.model.as_deref().map(|model| model.chars().take(128).collect()),
             status: 0,
+            not_sent: None,
             input_tokens: 0,
             output_tokens: 0,
             micro_usd: 0,
@@ -121,20 +129,33 @@ impl RecentCalls {
         totals.input_tokens += call.input_tokens;
         totals.output_tokens += call.output_tokens;
         totals.micro_usd = totals.micro_usd.saturating_add(call.micro_usd);
-        if ended.calls.len() == MAX_CALLS {
-            ended.calls.pop_back();
-        }
-        ended.calls.push_front(call);
+        ended.keep(call);
     }
 
     /// The last calls, the newest first.
     pub(crate) fn calls(&self) -> Vec<ProxiedCall> {
-        lock(&self.0).calls.iter().cloned().collect()
+        let mut all: Vec<_> = lock(&self.0).calls.values().flatten().cloned().collect();
+        all.sort_by_key(|call| Reverse(call.at));
+        all
     }
 
     /// The totals by model; calls without one count by pool.
     pub(crate) fn models(&self) -> BTreeMap<String, ModelTotals> {
         lock(&self.0).models.clone()
+    }
+}
+
+impl Ended {
+    /// Keeps a call. What is too much goes from the pool that has the most.
+    fn keep(&mut self, call: ProxiedCall) {
+        let own = self.calls.entry(call.pool.clone()).or_default();
+        own.push_front(call);
+        own.truncate(MAX_CALLS);
+        if self.calls.values().map(VecDeque::len).sum::<usize>() > MAX_ALL {
+            let most = self.calls.values_mut().max_by_key(|calls| calls.len());
+            most.and_then(VecDeque::pop_back);
+            self.calls.retain(|_, calls| !calls.is_empty());
+        }
     }
 }
 
@@ -150,6 +171,7 @@ mod tests {
             pool: "a/b".to_owned(),
             model: Some(model.to_owned()),
             status: 0,
+            not_sent: None,
             input_tokens: 0,
             output_tokens: 0,
             micro_usd: 0,
@@ -177,5 +199,21 @@ mod tests {
         let models = recent.models();
         assert_eq!((models.len(), models["other"].calls), (MAX_MODELS + 1, 10));
         assert_eq!(models["other"].errors, 5);
+    }
+
+    #[test]
+    fn a_busy_pool_displaces_no_call_of_another_one() {
+        let recent = RecentCalls::default();
+        let add = |pool: String| recent.add(ProxiedCall { pool, ..call("m") }, 200);
+        let kept = |pool: &str| recent.calls().iter().filter(|call| call.pool == pool).count();
+        add("a/quiet".to_owned());
+        for _ in 0..=MAX_CALLS {
+            add("b/busy".to_owned());
+        }
+        assert_eq!((kept("a/quiet"), kept("b/busy")), (1, MAX_CALLS));
+        for number in 0..MAX_ALL * 2 {
+            add(format!("c/{}", number % MAX_ALL));
+        }
+        assert_eq!(recent.calls().len(), MAX_ALL);
     }
 }

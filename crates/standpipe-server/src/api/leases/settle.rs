@@ -9,8 +9,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use standpipe::LeaseId;
 use standpipe::observe::Timestamp;
+use standpipe::{LeaseId, PoolName, Standpipe};
 use utoipa::ToSchema;
 
 use super::super::answer::{AnswerMeaning, HeaderValues, Headers, ProviderAnswer, ProviderBody};
@@ -21,6 +21,7 @@ use crate::http::extract::{OptionalJsonBody, PathParam};
 use crate::http::problem::Problem;
 use crate::state::AppState;
 use crate::watch::history::millis;
+use crate::watch::views::Views;
 
 /// How a call ended, or what it used so far.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -149,12 +150,22 @@ pub(crate) async fn release(
     let lease = lookup::find_lease(&state, &id).await?;
     let handle = lease.clone();
     let holder = state.on_store(move |_| Ok(handle.holder()?)).await?;
+    let agent = if holder.is_some() { owner(&state, lease.id()).await } else { None };
     let response = settle(&state, &id, &CommitRequest::default(), false).await?;
     if let Some(holder) = holder {
         // The process does not learn of it and continues, so the journal records who did it.
-        state.on_store(move |_| Ok(lease.note_settled(&by, None, holder)?)).await?;
+        let note = move |_: &_| Ok(lease.note_settled(&by, agent.as_deref(), holder)?);
+        state.on_store(note).await?;
     }
     Ok(Json(response))
+}
+
+/// The agent of a lease that is open.
+async fn owner(state: &Arc<AppState>, id: &LeaseId) -> Option<String> {
+    let find = |tap: &Standpipe, pool: &PoolName| Ok(tap.existing_pool(pool));
+    let view = Views::one(state, id.pool().clone(), find).await.ok()?;
+    let mut leases = view.snapshot.pools.first()?.leases.iter();
+    leases.find(|lease| lease.id == *id).map(|lease| lease.agent.clone())
 }
 
 /// A lease whose time to live starts again.

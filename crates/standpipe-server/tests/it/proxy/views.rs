@@ -46,3 +46,19 @@ fn a_call_is_shown_with_model_tokens_and_money() {
     let units = &of_model.unwrap_or_else(|| panic!("{usage:?}"))["units"];
     assert_eq!((&units["output_tokens"], &units["usd"]), (&json!(200), &json!(6_000)), "{usage:?}");
 }
+
+#[test]
+fn a_call_that_standpipe_refused_is_not_sent() {
+    let world = World::anthropic(PRICED);
+    let stop = json!({"pool": "anthropic/sonnet", "kind": "terminal"});
+    world.daemon.post("/v1/throttle", &stop).ok(200);
+    body(&world.post(MESSAGES, &[], &message(false)), 429);
+    let totals = world.daemon.get("/v1/proxied").ok(200);
+    assert_eq!(totals["recent"][0]["not_sent"], "terminal", "{totals}");
+    world.daemon.post("/v1/resume", &json!({"pool": "anthropic/sonnet"})).ok(200);
+    let refused = ["x-standpipe-wait: 0", "x-refuse-once: 60 a"];
+    body(&world.post(MESSAGES, &refused, &message(false)), 429);
+    let totals = world.daemon.get("/v1/proxied").ok(200);
+    let last = &totals["recent"][0];
+    assert_eq!((&last["status"], &last["not_sent"]), (&json!(429), &Value::Null), "{totals}");
+}
