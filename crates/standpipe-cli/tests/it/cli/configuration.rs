@@ -41,6 +41,18 @@ fn check_reports_all_errors_at_once() {
 }
 
 #[test]
+fn check_warns_of_a_time_to_live_that_is_cut() {
+    let home = Home::new();
+    home.configure("[pool.\"a/b\"]\nrequests = \"60/min\"\nlease_ttl = \"2h\"\n");
+    let ran = home.run(["config", "check"]);
+    assert!(ran.printed().contains("fine"));
+    let warned = "toml:3: `lease_ttl` of 2 h is longer than `longest_lease`: leases end after 1 h";
+    assert!(ran.err.contains(warned), "{ran:?}");
+    home.configure("[pool.\"a/b\"]\nrequests = \"60/min\"\nlongest_lease = \"5min\"\n");
+    assert_eq!(home.run(["config", "check"]).err, "");
+}
+
+#[test]
 fn a_file_that_is_no_toml_is_78_with_its_line() {
     let home = Home::new();
     home.configure("store = \"file\"\n[pool.\"a/b\"\n");
