@@ -31,17 +31,17 @@ pub fn check(options: &Options, settings: &Settings) -> Checked {
     checked
 }
 
-/// Returns the token of a configuration that a daemon can use, and logs the warnings.
-pub(crate) fn usable(options: &Options, settings: &Settings) -> Result<Option<Token>, Failure> {
+/// Returns the token of a configuration that a daemon can use, and the warnings.
+pub(crate) fn usable(
+    options: &Options,
+    settings: &Settings,
+) -> Result<(Option<Token>, Vec<Problem>), Failure> {
     let (token, Checked { mut errors, warnings, missing_token }) = read(options, settings);
     errors.extend(missing_token);
     if !errors.is_empty() {
         return Err(ConfigError { problems: errors }.into());
     }
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
-    Ok(token)
+    Ok((token, warnings))
 }
 
 fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
