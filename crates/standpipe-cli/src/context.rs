@@ -4,6 +4,7 @@
 //! The store is opened when a command first needs it. Looking at a pool never creates it; only
 //! [`Context::pool_to_reserve`] does.
 
+pub(crate) mod files;
 mod limits;
 
 use std::cell::OnceCell;
@@ -62,13 +63,7 @@ impl Context {
 
     /// Returns the path of the user's configuration file, the first place that is searched.
     pub(crate) fn default_config_file(&self) -> Option<PathBuf> {
-        let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let directory = || {
-            let config = path("XDG_CONFIG_HOME").filter(|config| config.is_absolute());
-            let config = config.or_else(|| path("HOME").map(|home| home.join(".config")))?;
-            Some(config.join("standpipe").join("standpipe.toml"))
-        };
-        self.globals.config.clone().or_else(|| path("STANDPIPE_CONFIG")).or_else(directory)
+        self.globals.config.clone().or_else(files::usual)
     }
 
     /// Opens the ledger.
@@ -392,9 +387,13 @@ fn check_limited(tap: &Standpipe, pool: &Pool) -> Result<(), Failure> {
     }
     let near = standpipe::config::nearest(name.as_str(), known.iter().map(PoolName::as_str));
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let origin = tap.settings().origin.as_deref();
+    let unread = files::unread(origin).map(|unread| format!("; {unread}"));
     let hint = format!(
         "{near}to create it, name it as POOL with --limit requests=60/min or parallel=5, or \
-         describe it in standpipe.toml"
+         describe it in {}{}",
+        files::to_describe_in(origin),
+        unread.unwrap_or_default()
     );
     let failure =
         Failure::new(Exit::Config, "no_pool", &format!("there is no pool `{name}`"), &hint);

@@ -232,6 +232,10 @@ pub fn limit(text: &str) -> Result<Limit, TextError> {
     };
     let (name, figure) = (name.trim(), figure.trim());
     if name == "parallel" {
+        let next = figure.split_once(',').and_then(|(_, next)| next.split_once('='));
+        if let Some((key, _)) = next.filter(|(key, _)| KNOWN_UNITS.contains(&key.trim())) {
+            return Err(limit::unknown(key.trim(), ""));
+        }
         return slots(figure).map(|amount| Limit::new(Rule::Parallel { amount }));
     }
     if let Some((key, value)) = synonym::meant(name, figure) {

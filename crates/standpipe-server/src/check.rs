@@ -3,7 +3,8 @@
 //! `up`, a reload, `config check` and `doctor` share them, so that what one accepts the others do.
 //! No message contains a token or a key.
 
-use standpipe::Settings;
+use standpipe::observe::format_ms;
+use standpipe::{PoolName, Settings, Span};
 use standpipe::config::{ConfigError, Problem, ProviderSettings, TextError, nearest};
 
 use crate::daemon::{Options, address};
@@ -30,17 +31,17 @@ pub fn check(options: &Options, settings: &Settings) -> Checked {
     checked
 }
 
-/// Returns the token of a configuration that a daemon can use, and logs the warnings.
-pub(crate) fn usable(options: &Options, settings: &Settings) -> Result<Option<Token>, Failure> {
+/// Returns the token of a configuration that a daemon can use, and the warnings.
+pub(crate) fn usable(
+    options: &Options,
+    settings: &Settings,
+) -> Result<(Option<Token>, Vec<Problem>), Failure> {
     let (token, Checked { mut errors, warnings, missing_token }) = read(options, settings);
     errors.extend(missing_token);
     if !errors.is_empty() {
         return Err(ConfigError { problems: errors }.into());
     }
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
-    Ok(token)
+    Ok((token, warnings))
 }
 
 fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
@@ -50,6 +51,7 @@ fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
         checked.errors.extend(without_token(options, settings));
     }
     checked.warnings.extend(store(options, settings));
+    checked.warnings.extend(settings.pools.keys().filter_map(|pool| shortened(settings, pool)));
     for (name, provider) in &settings.providers {
         checked.errors.extend(upstream(settings, name, provider));
         checked.warnings.extend(without_pool(settings, name, provider));
@@ -58,6 +60,22 @@ fn read(options: &Options, settings: &Settings) -> (Option<Token>, Checked) {
         checked.warnings.extend(unprotected_key(settings, name, provider));
     }
     (token, checked)
+}
+
+/// A time to live that is stated in vain.
+fn shortened(settings: &Settings, pool: &PoolName) -> Option<Problem> {
+    let stated = settings.pools.get(pool)?;
+    let longest = stated.longest_lease().filter(|longest| stated.lease_ttl > *longest)?;
+    let of = |span: Span| format_ms(span.0 / 1_000);
+    let what = format!(
+        "`lease_ttl` of {} is longer than `longest_lease`: leases end after {}",
+        of(stated.lease_ttl),
+        of(longest)
+    );
+    let remedy = "lower lease_ttl, or raise longest_lease".to_owned();
+    let problem = settings.problem_at(&["pool", pool.as_str(), "lease_ttl"], what, remedy);
+    // The default is stated by nobody.
+    Some(problem).filter(|problem| problem.line.is_some())
 }
 
 /// The token that callers must send.

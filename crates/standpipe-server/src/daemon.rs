@@ -44,6 +44,8 @@ pub struct Begun {
     pub config: Option<PathBuf>,
     /// A configured pool, if calls may use no others.
     pub pool: Option<String>,
+    /// What will fail although the configuration can be used. The log gets it next.
+    pub warnings: Vec<String>,
 }
 
 impl Options {
@@ -102,7 +104,8 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
     options.log.init();
     let settings = reload::find(options)?;
     let version = reload::version(settings.origin.as_deref());
-    let token = check::usable(options, &settings)?;
+    let (token, warnings) = check::usable(options, &settings)?;
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     let wanted = address(options, &settings);
     let directory = directory(&options.stored(&settings))?;
     let instance = InstanceLock::acquire(&directory)?;
@@ -131,8 +134,13 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Failure>
         let acceptors = Acceptors::start(&state, &service(&state), &Listeners { tcp, unix })?;
         instance.announce(&running)?;
         let (address, pid) = (running.address, running.pid);
-        begun(&Begun { running, store, config, pool });
+        let begun_with = Begun { running, store, config, pool, warnings };
+        begun(&begun_with);
         tracing::info!("up: http://{address}, process {pid}");
+        // Only now does a detached daemon write to its log.
+        for warning in begun_with.warnings {
+            tracing::warn!("{warning}");
+        }
         let shared = Arc::clone(&state);
         tokio::task::spawn_blocking(move || check_store(&shared));
         acceptors.ended().await;

@@ -152,7 +152,10 @@ fn apply(state: &Arc<AppState>, options: &Options) -> Result<Option<String>, Fai
     let before = state.tap();
     let settings = find(options)?;
     check_fixed(options, before.settings(), &settings)?;
-    let token = check::usable(options, &settings)?;
+    let (token, warnings) = check::usable(options, &settings)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     let same = *before.settings() == settings;
     let pools: Vec<_> = settings.pools.keys().cloned().collect();
     let tap = options.builder(settings).open()?;

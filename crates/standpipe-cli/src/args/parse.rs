@@ -33,7 +33,10 @@ pub(super) fn count(text: &str) -> Result<u64, TextError> {
 }
 
 pub(super) fn limit(text: &str) -> Result<Limit, TextError> {
-    written::limit(text)
+    written::limit(text).map_err(|TextError { what, remedy }| {
+        let remedy = remedy.replace("as a limit of its own", "with a --limit of its own");
+        TextError { what, remedy }
+    })
 }
 
 pub(crate) fn length(text: &str) -> Result<Span, TextError> {

@@ -8,7 +8,7 @@ use standpipe_server::{Checked, Log};
 
 use super::CommandResult;
 use crate::args::{Check, ConfigCommand, Show};
-use crate::context::Context;
+use crate::context::{Context, files};
 use crate::exit::Exit;
 use crate::printer::Printer;
 use crate::show::amount::counted;
@@ -35,7 +35,10 @@ fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
         return Err(ConfigError { problems: errors }.into());
     }
     let without = found.without_pools().map(|(what, remedy)| format!("{what}; {remedy}"));
-    let warnings = warnings.iter().map(ToString::to_string);
+    // A file that is named is the only one of interest.
+    let unread = files::unread(found.origin.as_deref()).filter(|_| args.file.is_none());
+    let has_unread = unread.is_some();
+    let warnings = unread.iter().chain(&warnings).map(ToString::to_string);
     let warnings: Vec<String> = without.into_iter().chain(warnings).collect();
     if printer.json {
         let mut object = Map::new();
@@ -47,6 +50,7 @@ fn check(args: &Check, context: &Context, printer: &Printer) -> CommandResult {
     } else {
         let text = match file {
             Some(file) => format!("{file}: fine, {}", counted(pools, "pool")),
+            None if has_unread => "no configuration file is in force".to_owned(),
             None => "there is no configuration file, and none is needed; \
                      `standpipe config init` writes one"
                 .to_owned(),

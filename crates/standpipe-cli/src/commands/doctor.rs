@@ -6,7 +6,7 @@ use standpipe_server::{Checked, Log};
 
 use super::CommandResult;
 use super::audit::object;
-use crate::context::Context;
+use crate::context::{Context, files};
 use crate::daemon::{is_silent, rejected_config, write_journal};
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
@@ -24,6 +24,8 @@ pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
         // What the store cannot be opened without is a failure already.
         let is_told = |what: &str| diagnosis.findings.iter().any(|found| found.what.contains(what));
         warnings.retain(|warning| !is_told(&warning.what));
+        warnings.extend(files::unread(settings.origin.as_deref()));
+        warnings.extend(files::unread_variables());
         diagnosis.add_config(&errors, &warnings);
     }
     let directory = options.directory().ok();

@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use standpipe::observe::journal::{EventData, EventKind};
-use standpipe::{Error, InvalidLeaseId, LeaseHandle, LeaseId, Standpipe};
+use standpipe::{Error, InvalidLeaseId, LeaseHandle, LeaseId, PoolName, Span, Standpipe};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::show::duration::length;
 use crate::show::local_time::clock;
 
 /// How far back the journal is read for the end of a lease.
@@ -53,15 +54,29 @@ pub(super) fn ended(tap: &Standpipe, error: Error) -> Failure {
     let (why, hint) = match why.as_str() {
         "expired" => (
             format!("it expired at {at}"),
-            "reserve again with a longer --ttl, or extend it in time: standpipe heartbeat LEASE",
+            format!(
+                "reserve again with a longer --ttl{}, or extend it in time: standpipe heartbeat \
+                 LEASE",
+                longest_ttl(tap, &pool)
+            ),
         ),
         _ => (
             format!("its owner ended at {at}"),
-            "reserve again; --owner must be a process that lives as long as the call",
+            "reserve again; --owner must be a process that lives as long as the call".to_owned(),
         ),
     };
     let what = format!("the lease {id} on `{pool}` has ended: {why}, and it counts its estimate");
-    Failure::new(Exit::NoLease, "lease_gone", &what, hint).with("pool", json!(pool.as_str()))
+    Failure::new(Exit::NoLease, "lease_gone", &what, &hint).with("pool", json!(pool.as_str()))
+}
+
+/// What bounds the time to live of the pool's leases, in parentheses, if something does.
+fn longest_ttl(tap: &Standpipe, pool: &PoolName) -> String {
+    let config = tap.existing_pool(pool).config().blocking().ok().flatten();
+    let longest = config.and_then(|config| config.longest_lease);
+    let bound = |longest: Span| {
+        format!(" (at most {}, the pool's `longest_lease`)", length(longest.0 / 1_000))
+    };
+    longest.map(bound).unwrap_or_default()
 }
 
 /// Returns the lease of an id, without creating its pool.

@@ -17,6 +17,7 @@ use crate::context::{Context, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+use crate::show::duration::remaining;
 use crate::show::problem::refusal;
 
 pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> CommandResult {
@@ -66,10 +67,7 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
     let described = tap.settings().pools.get(pool.name());
     units::note_uncounted(&args.call, &args.admission, lease.cost(), described, printer);
     units::note_cut_estimate(&args.call, lease.cost(), &pool, printer);
-    let ttl = match args.ttl {
-        Some(ttl) => duration(ttl),
-        None => pool.lease_ttl().blocking()?,
-    };
+    let ttl = time_to_live(args, &lease, &pool, printer)?;
     let printed = if printer.json {
         printer.object(object(&lease, ttl, advice(&lease, &pool, &request)?))
     } else {
@@ -86,6 +84,33 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
             Err(error.into())
         }
     }
+}
+
+/// Returns how long the lease lives from now on: as long as the caller or the pool states, unless
+/// the pool's `longest_lease` ends it earlier.
+fn time_to_live(
+    args: &Reserve,
+    lease: &Lease,
+    pool: &Pool,
+    printer: &Printer,
+) -> Result<Duration, Failure> {
+    let (own, stated) = match args.ttl {
+        Some(ttl) => (duration(ttl), "--ttl"),
+        None => (pool.lease_ttl().blocking()?, "`lease_ttl`"),
+    };
+    let left = lease.expires_at().duration_since(SystemTime::now()).unwrap_or_default();
+    // `left` is always a little less than what bounds it. An earlier lease of an --id still has
+    // its earlier end.
+    if !lease.is_new() || own <= left + Duration::from_secs(1) {
+        return Ok(own);
+    }
+    let in_words = |span: Duration| remaining(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    printer.note(&format!(
+        "the lease ends in {}, not in {} ({stated}): `longest_lease` of the pool is shorter",
+        in_words(left),
+        in_words(own)
+    ));
+    Ok(left)
 }
 
 /// The failure for an `--id` whose call has been settled.

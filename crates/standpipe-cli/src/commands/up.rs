@@ -85,6 +85,7 @@ fn object(begun: &Begun) -> Map<String, Value> {
     object.insert("store".to_owned(), json!(begun.store));
     object.insert("config".to_owned(), json!(begun.config));
     object.insert("pool".to_owned(), json!(begun.pool));
+    object.insert("warnings".to_owned(), json!(begun.warnings));
     object
 }
 
@@ -99,10 +100,10 @@ fn welcome(begun: &Begun, detached: bool) -> String {
     let socket = socket.map(|path| format!("  unix:{}", escape::text(&path)));
     let header = if *token { " \\\n     -H \"authorization: Bearer $TOKEN\"" } else { "" };
     let (ask, hold) = match &begun.pool {
-        Some(pool) => (format!("{{\"pool\":\"{pool}\"}}"), pool.clone()),
+        Some(pool) => (format!("{{\"pool\":\"{pool}\",\"ttl_ms\":60000}}"), pool.clone()),
         None => (
-            r#"{"pool":"my/slots","limits":{"parallel":2}}"#.to_owned(),
-            "my/slots --limit parallel=2".to_owned(),
+            r#"{"pool":"demo/slots","limits":{"parallel":2},"ttl_ms":60000}"#.to_owned(),
+            "demo/slots --limit parallel=2".to_owned(),
         ),
     };
     let end = if detached { "`standpipe down` stops it." } else { "Ctrl-C stops it." };
@@ -112,17 +113,34 @@ fn welcome(begun: &Begun, detached: bool) -> String {
            API        http://{address}/v1{socket}\n  \
            ledger     {store}\n  \
            config     {config}\n\n\
-         Send a program through it, with no change to the program:\n\n  \
-           standpipe run -- python3 my_agent.py\n\n\
+         {program}\
          Reserve a call before it is sent, commit it afterwards:\n\n  \
-           curl -s http://{address}/v1/leases{header} \\\n     \
-           -H content-type:application/json -d '{ask}'\n  \
-           curl -s http://{address}/v1/leases/LEASE/commit{header} \\\n     \
+           lease=$(curl -s http://{address}/v1/leases{header} \\\n     \
+           -H content-type:application/json -d '{ask}' |\n     \
+           python3 -c 'import json, sys; print(json.load(sys.stdin)[\"lease\"])')\n  \
+           curl -s http://{address}/v1/leases/$lease/commit{header} \\\n     \
            -H content-type:application/json -d '{{}}'\n\n\
          Or from a shell:\n\n  standpipe hold {hold} -- sleep 10\n\n{end}\n",
         version = env!("CARGO_PKG_VERSION"),
         socket = socket.unwrap_or_default(),
         store = escape::text(&begun.store),
+        program = through_the_proxy(&begun.running),
+    )
+}
+
+/// How a program uses the proxy. `standpipe run` cannot make SDKs send a token.
+fn through_the_proxy(running: &Running) -> String {
+    if !running.token {
+        return "Send a program through it, with no change to the program:\n\n  \
+                standpipe run -- python3 my_agent.py\n\n"
+            .to_owned();
+    }
+    format!(
+        "$TOKEN is the token in token_file. Send a program through the daemon with its base URL \
+         and\nthe token in a header, for example:\n\n  \
+         Anthropic(base_url=\"http://{}/anthropic\",\n            \
+         default_headers={{\"x-standpipe-token\": os.environ[\"TOKEN\"]}})\n\n",
+        running.address_here()
     )
 }
 
@@ -167,6 +185,7 @@ pub(super) fn running_or_start(context: &Context, printer: &Printer) -> Result<R
             Ok(output) => {
                 let url = output.get("url").and_then(Value::as_str).unwrap_or_default();
                 printer.note(&format!("started a daemon: {url} (`standpipe down` stops it)"));
+                note_warnings(&warnings(&output), printer);
                 return self::running(context);
             }
             Err(failure) if !is_already_running(&failure) => return Err(by_file(failure)),
@@ -222,19 +241,30 @@ fn detach(options: &Options, context: &Context, printer: &Printer) -> CommandRes
     let words = invocation::words().into_iter();
     let words = words.map(|word| if word == "--detach" { "--detached".into() } else { word });
     let output = start_detached(words.collect())?;
-    if printer.json {
-        let output = output.into_iter().filter(|(key, _)| key != "schema").collect();
-        printer.object(output)?;
-        note_outage(context, printer);
-        return Ok(Exit::Ok);
-    }
     let begun = options.directory().ok().and_then(|directory| begun(&directory, &output));
+    let warnings = warnings(&output);
     match begun {
+        _ if printer.json => {
+            printer.object(output.into_iter().filter(|(key, _)| key != "schema").collect())?;
+        }
         Some(begun) => printer.data(&welcome(&begun, true))?,
         None => printer.note("the daemon is up; `standpipe down` stops it"),
     }
+    note_warnings(&warnings, printer);
     note_outage(context, printer);
     Ok(Exit::Ok)
+}
+
+/// Returns what a daemon announced that will fail.
+fn warnings(output: &Map<String, Value>) -> Vec<String> {
+    let warnings = output.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    warnings.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
+
+fn note_warnings(warnings: &[String], printer: &Printer) {
+    for warning in warnings {
+        printer.note(&format!("warning: {warning}"));
+    }
 }
 
 /// Notes that the daemon that was started cannot reach its store.
@@ -271,7 +301,8 @@ fn begun(directory: &Path, output: &Map<String, Value>) -> Option<Begun> {
     let running = standpipe_server::running(directory)?;
     let config = output.get("config").and_then(Value::as_str).map(PathBuf::from);
     let pool = output.get("pool").and_then(Value::as_str).map(ToOwned::to_owned);
-    Some(Begun { running, store: output.get("store")?.as_str()?.to_owned(), config, pool })
+    let store = output.get("store")?.as_str()?.to_owned();
+    Some(Begun { running, store, config, pool, warnings: warnings(output) })
 }
 
 /// The failure of a daemon that ended before it was ready: its last error.

@@ -124,10 +124,9 @@ impl<'t> Reader<'t> {
 
     /// Reports an unknown key, and suggests the nearest known one.
     pub(crate) fn unknown_key(&mut self, item: &Item<'_>, known: &[&str], place: &str) {
-        let remedy = match nearest(item.key, known.iter().copied()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("known here: {}", known.join(", ")),
-        };
+        let near = || nearest(item.key, known.iter().copied());
+        let remedy = misplaced(item, known).or_else(|| near().map(did_you_mean));
+        let remedy = remedy.unwrap_or_else(|| format!("known here: {}", known.join(", ")));
         self.problem(item.line, format!("unknown key {} {place}", item.name), remedy);
     }
 
@@ -288,6 +287,29 @@ impl<'t> Reader<'t> {
             }
         }
         pools
+    }
+}
+
+fn did_you_mean(key: &str) -> String {
+    format!("did you mean `{key}`?")
+}
+
+/// Returns the remedy for a key of another place, and for one that other servers have. `known` are
+/// the keys of this place.
+fn misplaced(item: &Item<'_>, known: &[&str]) -> Option<String> {
+    const TOP: [&str; 4] = ["version", "listen", "open_pools", "store"];
+    const AT_THE_TOP: &str = "at the top of the file, before every [table]";
+    let is_top = known.contains(&TOP[0]);
+    let is_server = known.contains(&"token_file");
+    match item.key {
+        key if TOP.contains(&key) => Some(format!("`{key}` belongs {AT_THE_TOP}")),
+        "token" if is_server => Some(did_you_mean("token_file")),
+        "port" | "host" | "address" | "bind" if is_top || is_server => {
+            let port = scalar(item.value).and_then(|text| text.parse::<u16>().ok());
+            let place = if is_top { String::new() } else { format!(" {AT_THE_TOP}") };
+            Some(format!("write listen = \"127.0.0.1:{}\"{place}", port.unwrap_or(8377)))
+        }
+        _ => None,
     }
 }
 

@@ -100,6 +100,14 @@ fn of_header(written: &str, is_duplicate: bool) -> TextError {
     TextError::new("the name of the table cannot be read", remedy)
 }
 
+const COMMA: &str = "has a comma behind its value";
+const NO_COMMA: &str = "remove the comma: only lists and inline tables have them";
+
+/// Whether a text is a comma, perhaps with a comment.
+fn is_comma(text: &str) -> bool {
+    text.split('#').next().is_some_and(|text| text.trim() == ",")
+}
+
 fn of_value(key: &str, value: &str) -> TextError {
     if value.is_empty() || value.starts_with('#') {
         return TextError::new(format!("`{key}` has no value"), VALUES);
@@ -107,6 +115,7 @@ fn of_value(key: &str, value: &str) -> TextError {
     if let Some(quote) = value.chars().next().filter(|first| ['"', '\''].contains(first)) {
         let after = value.splitn(3, quote).nth(2).unwrap_or_default().trim_start();
         let (what, remedy) = match value.matches(quote).count() {
+            _ if is_comma(after) => (COMMA, NO_COMMA.to_owned()),
             _ if after.starts_with(',') || is_assignment(after) => {
                 ("has another key behind it", "write one key per line".to_owned())
             }
@@ -128,6 +137,9 @@ fn of_value(key: &str, value: &str) -> TextError {
         return TextError::new(what, format!("use straight quotes: {key} = \"…\""));
     }
     let bare = value.split('#').next().unwrap_or_default().trim();
+    if bare.ends_with(',') {
+        return TextError::new(format!("`{key}` {COMMA}"), NO_COMMA);
+    }
     // Nothing else is repeated.
     let is_known = parse::rate(bare).is_ok()
         || parse::duration(bare).is_ok()

@@ -154,6 +154,10 @@ form!(
     Shape::Map(vec![(T::PATTERN, Shape::Table(T::SECTION, T::REQUIRED))]),
     |reader, item| {
         let mut all = BTreeMap::new();
+        if let Some(error) = T::unnamed(item) {
+            reader.problem(item.line, error.what, error.remedy);
+            return Some(all);
+        }
         for entry in reader.entries(item) {
             // The table is read even if its name is invalid, to report all problems.
             let settings = T::SECTION.read(reader, &entry);

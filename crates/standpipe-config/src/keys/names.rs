@@ -5,6 +5,8 @@ use std::fmt::Display;
 
 use standpipe_core::AgentName;
 use standpipe_store::{InvalidPoolName, PoolName};
+use toml::Spanned;
+use toml::de::DeValue;
 
 use super::form::{Sectioned, form};
 use super::shape::{AGENT_NAME, POOL_NAME, PROVIDER_NAME};
@@ -25,6 +27,11 @@ pub(crate) trait NamedTable: Sectioned {
 
     /// Parses the name of a table.
     fn name(item: &Item<'_>) -> Result<Self::Name, TextError>;
+
+    /// Returns what is wrong with a value that has no names: it is one table, or none.
+    fn unnamed(_all: &Item<'_>) -> Option<TextError> {
+        None
+    }
 }
 
 impl NamedTable for PoolSettings {
@@ -33,6 +40,36 @@ impl NamedTable for PoolSettings {
 
     fn name(item: &Item<'_>) -> Result<PoolName, TextError> {
         pool(item)
+    }
+
+    fn unnamed(all: &Item<'_>) -> Option<TextError> {
+        let name_in = |table: &DeValue<'_>| {
+            let table = table.as_table()?;
+            let name = ["name", "pool"].iter().find_map(|key| table.get(*key))?;
+            name.get_ref().as_str().map(ToOwned::to_owned)
+        };
+        let (what, name) = match all.value {
+            DeValue::String(name) => ("`pool` is a string", Some(name.to_string())),
+            DeValue::Array(list) => {
+                let tables = list.iter().map(Spanned::get_ref);
+                ("`pool` is a list", tables.filter_map(name_in).next())
+            }
+            DeValue::Table(table) => {
+                let is_own = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+                    let key: &str = key.get_ref();
+                    !value.get_ref().is_table() && key.parse::<PoolName>().is_err()
+                };
+                if table.is_empty() || !table.iter().all(is_own) {
+                    return None;
+                }
+                ("the pool has no name", name_in(all.value))
+            }
+            _ => return None,
+        };
+        let name = name.filter(|name| name.parse::<PoolName>().is_ok());
+        let name = name.as_deref().unwrap_or("my/api");
+        let remedy = format!("write [pool.\"{name}\"], and its limits below that line");
+        Some(TextError::new(what, remedy))
     }
 }
 

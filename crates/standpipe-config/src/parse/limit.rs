@@ -52,7 +52,7 @@ impl LimitForm {
             "pace" => self.pace = Some(super::positive_duration(text)?),
             "charged" => self.charged = Some(Charged::parse(text)?),
             "resets" => self.resets = Some(calendar::resets(text)?),
-            _ => return Err(unknown(key)),
+            _ => return Err(unknown(key, text)),
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ pub(super) fn with_options(unit: Unit, text: &str) -> Result<Limit, TextError> {
         })?;
         let (key, value) = (key.trim(), value.trim());
         if !LimitForm::KEYS.contains(&key) {
-            return Err(unknown(key));
+            return Err(unknown(key, value));
         }
         if seen.contains(&key) {
             return Err(TextError::new(format!("`{key}` is given twice"), "give it once"));
@@ -170,13 +170,19 @@ fn burst(unit: &Unit, text: &str) -> Result<u64, TextError> {
     }
 }
 
-fn unknown(key: &str) -> TextError {
+pub(super) fn unknown(key: &str, value: &str) -> TextError {
     let what = format!("{} is not an option of a limit", quoted(key));
     if key == "parallel" || KNOWN_UNITS.contains(&key) {
         return TextError::new(what, format!("give `{key}` as a limit of its own"));
     }
     if key == "margin" {
-        let remedy = "it belongs to the pool: write `margin = 0` in its table of standpipe.toml";
+        let value = match value.parse::<f64>() {
+            _ if super::margin(value).is_err() => "\"20%\"".to_owned(),
+            Ok(_) => value.to_owned(),
+            Err(_) => format!("\"{value}\""),
+        };
+        let remedy =
+            format!("it belongs to the pool: write `margin = {value}` in its table of standpipe.toml");
         return TextError::new(what, remedy);
     }
     // The rate comes first and has no name on the command line.
@@ -223,6 +229,10 @@ mod tests {
             ("requests=60/min,brust=5", "brust", "did you mean `burst`?"),
             ("requests=60/min,tokens=40k/min", "tokens", "a limit of its own"),
             ("requests=60/min,parallel=4", "parallel", "a limit of its own"),
+            ("requests=60/min,margin=35%", "margin", "`margin = \"35%\"` in its table"),
+            ("requests=60/min,margin=0.1", "margin", "`margin = 0.1` in its table"),
+            ("requests=60/min,margin=lots", "margin", "`margin = \"20%\"` in its table"),
+            ("parallel=1,requests=5/min", "\"requests\" is not an option of", "a limit of its own"),
             ("requests=60/min,zzz=5", "zzz", "kind, burst, pace, charged, resets"),
             ("requests=60/min,burst", "the option `burst` has no value", "burst=10"),
             ("requests=60/min,resets", "the option `resets` has no value", "resets=provider"),

@@ -3,7 +3,8 @@
 use super::{amount, rate, slots};
 
 /// Names of the number of calls in flight that no unit of a rate has.
-const IN_FLIGHT: [&str; 3] = ["concurrency", "concurrent", "max_parallel"];
+const IN_FLIGHT: [&str; 5] =
+    ["concurrency", "concurrent", "max_parallel", "in_flight", "max_in_flight"];
 /// Names of it that may also be units of a rate: so many jobs per minute.
 const IN_FLIGHT_OR_UNIT: [&str; 2] = ["jobs", "slots"];
 /// Names of units per minute.
@@ -41,6 +42,7 @@ mod tests {
             ("max_parallel", "many", "parallel", "5"),
             ("Concurrent", "2", "parallel", "2"),
             ("slots", "4", "parallel", "4"),
+            ("in_flight", "4", "parallel", "4"),
             ("rpm", "60", "requests", "60/min"),
             ("RPM", "60/h", "requests", "60/h"),
             ("tpm", "400k", "tokens", "400k/min"),

@@ -55,6 +55,33 @@ fn unknown_keys_in_every_table() {
 }
 
 #[test]
+fn keys_of_another_place() {
+    let top = "`listen` belongs at the top of the file, before every [table]";
+    reports("[server]\nlisten = \"127.0.0.1:1\"", 2, top);
+    in_pool("open_pools = true", "`open_pools` belongs at the top of the file");
+    reports("[server]\ntoken = \"hunter2\"", 2, "did you mean `token_file`?");
+    reports("[server]\nport = 9000", 2, "write listen = \"127.0.0.1:9000\" at the top of the");
+    reports("port = 9000", 1, "write listen = \"127.0.0.1:9000\"");
+}
+
+#[test]
+fn a_pool_without_a_table_of_its_name() {
+    let meant = "write [pool.\"a/b\"], and its limits below that line";
+    reports("pool = \"a/b\"", 1, meant);
+    reports("[[pool]]\nname = \"a/b\"\nrequests = \"5/min\"", 1, meant);
+    reports("[pool]\nname = \"a/b\"\nrequests = \"5/min\"", 1, meant);
+    reports("[pool]\nrequests = \"5/min\"", 1, "write [pool.\"my/api\"]");
+}
+
+#[test]
+fn a_comma_behind_a_value() {
+    for line in ["requests = \"5/min\",", "parallel = 5,", "requests = \"5/min\", # all"] {
+        in_pool(line, "has a comma behind its value; remove the comma");
+    }
+    in_pool("requests = \"5/min\", tokens = 3", "write one key per line");
+}
+
+#[test]
 fn invalid_amounts_rates_and_durations() {
     in_pool("requests = \"-5/min\"", "`requests`: \"-5\" is negative");
     in_pool("requests = \"0/min\"", "admits no call");

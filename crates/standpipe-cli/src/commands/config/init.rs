@@ -9,6 +9,7 @@ mod target;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use clap::ValueEnum;
 use serde_json::json;
 use standpipe::{Limit, PoolName, Settings, Standpipe};
 
@@ -55,7 +56,7 @@ pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandR
     let (text, backup) = match &old {
         Some(old) => match added_to(old, &file, &args.providers)? {
             Some(text) => (text, None),
-            None => return nothing_to_add(&file, printer),
+            None => return nothing_to_add(&file, &args.providers, printer),
         },
         None => {
             let backup = if args.force { target::keep(&file)? } else { None };
@@ -63,15 +64,22 @@ pub(super) fn run(args: &Init, context: &Context, printer: &Printer) -> CommandR
         }
     };
     target::write(&file, &text, args.force || old.is_some())?;
-    report(&file, &text, old.as_deref(), backup.as_deref(), printer)
+    let written = Written { text: &text, old: old.as_deref(), backup: backup.as_deref() };
+    report(&file, &written, &args.providers, printer)
+}
+
+/// A file that was written, and what was there before.
+struct Written<'a> {
+    text: &'a str,
+    old: Option<&'a str>,
+    backup: Option<&'a Path>,
 }
 
 /// States what was written, and what changes for pools that are not in the file.
 fn report(
     file: &Path,
-    text: &str,
-    old: Option<&str>,
-    backup: Option<&Path>,
+    &Written { text, old, backup }: &Written<'_>,
+    providers: &[Provider],
     printer: &Printer,
 ) -> CommandResult {
     let name = file.display().to_string();
@@ -83,6 +91,10 @@ fn report(
     let count = settings.pools.len();
     let before = old.map(parsed);
     let wrote = match &before {
+        Some(before) if count == before.pools.len() => {
+            let known = names(providers);
+            format!("added a commented section for {known}; Standpipe learns its limits")
+        }
         Some(before) => format!("{} added", counted(count - before.pools.len(), "pool")),
         None if count == 0 => "written".to_owned(),
         None => format!("written with {}", counted(count, "pool")),
@@ -104,13 +116,20 @@ fn report(
     Ok(Exit::Ok)
 }
 
-fn nothing_to_add(file: &Path, printer: &Printer) -> CommandResult {
+/// The providers as the command line names them: `openai, github`.
+fn names(providers: &[Provider]) -> String {
+    let name = |provider: Provider| provider.to_possible_value().map(|v| v.get_name().to_owned());
+    sorted(providers).into_iter().filter_map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn nothing_to_add(file: &Path, providers: &[Provider], printer: &Printer) -> CommandResult {
     let name = file.display().to_string();
     if !printer.json {
         printer.line(&name)?;
     }
-    let said = "nothing to add: the file describes these pools already";
-    printer.done(said, json!({ "file": name, "written": false }))?;
+    let known = names(providers);
+    let said = format!("nothing to add: the file has what is known about {known} already");
+    printer.done(&said, json!({ "file": name, "written": false }))?;
     Ok(Exit::Ok)
 }
 

@@ -35,7 +35,12 @@ fn a_lease_that_has_ended_says_why_and_what_to_do() {
     let short = reserve(&["--ttl", "1ms"]);
     home.run(["status"]).printed();
     let ran = home.run(["cancel", &short]);
-    ran.failed(66, &["has ended: it expired at ", "longer --ttl", "heartbeat"]);
+    ran.failed(66, &["has ended: it expired at ", "longer --ttl, or", "heartbeat"]);
+    let rated = ["reserve", "my/rate", "--limit", "requests=60/min", "--ttl", "1ms"];
+    let rated = home.run(rated).printed().to_owned();
+    home.run(["status"]).printed();
+    let bound = "with a longer --ttl (at most 1 h, the pool's `longest_lease`)";
+    home.run(["cancel", &rated]).failed(66, &[bound]);
 }
 
 #[test]

@@ -41,6 +41,56 @@ fn check_reports_all_errors_at_once() {
 }
 
 #[test]
+fn a_file_in_the_working_directory_is_not_read_and_named() {
+    let home = Home::new();
+    let here = home.path.join("standpipe.toml");
+    std::fs::write(&here, "[pool.\"my/api\"]\nrequests = \"60/min\"\n").unwrap();
+    let usual = home.path.join("config/standpipe/standpipe.toml").display().to_string();
+    let unread = "./standpipe.toml is not read";
+    let remedy = format!("use --config ./standpipe.toml, or move it to {usual}");
+    let ran = home.run(["config", "check"]);
+    assert!(ran.printed().contains("no configuration file is in force"), "{ran:?}");
+    assert!(ran.err.contains(unread) && ran.err.contains(&remedy), "{ran:?}");
+    let doctor = home.run(["doctor"]);
+    assert!(doctor.out.contains(unread), "{doctor:?}");
+    let failed = home.run(["reserve", "my/api"]);
+    failed.failed(78, &[&format!("describe it in {usual}; {unread}; {remedy}")]);
+    // The file in force is another one, or this one.
+    home.configure("open_pools = true\n");
+    let ran = home.run(["config", "check"]);
+    assert!(ran.err.contains(&format!("{unread}; use --config ./standpipe.toml; {usual} is in")));
+    for words in [&["config", "check", "./standpipe.toml"][..], &["config", "check"]] {
+        let named = [&["--config", "standpipe.toml"], words].concat();
+        assert_eq!(home.run(named).err, "");
+    }
+}
+
+#[test]
+fn doctor_names_a_variable_that_is_not_read() {
+    let home = Home::new();
+    let mut command = home.command(["doctor"]);
+    let command = command.env("STANDPIPE_HOEM", "/x").env("STANDPIPE_STORE", "redis://127.0.0.1");
+    let ran = Ran::of(&command.output().unwrap());
+    for text in
+        ["$STANDPIPE_HOEM is not read", "did you mean $STANDPIPE_HOME?", "$STANDPIPE_STORE is"]
+    {
+        assert!(ran.out.contains(text), "{ran:?}");
+    }
+}
+
+#[test]
+fn check_warns_of_a_time_to_live_that_is_cut() {
+    let home = Home::new();
+    home.configure("[pool.\"a/b\"]\nrequests = \"60/min\"\nlease_ttl = \"2h\"\n");
+    let ran = home.run(["config", "check"]);
+    assert!(ran.printed().contains("fine"));
+    let warned = "toml:3: `lease_ttl` of 2 h is longer than `longest_lease`: leases end after 1 h";
+    assert!(ran.err.contains(warned), "{ran:?}");
+    home.configure("[pool.\"a/b\"]\nrequests = \"60/min\"\nlongest_lease = \"5min\"\n");
+    assert_eq!(home.run(["config", "check"]).err, "");
+}
+
+#[test]
 fn a_file_that_is_no_toml_is_78_with_its_line() {
     let home = Home::new();
     home.configure("store = \"file\"\n[pool.\"a/b\"\n");
@@ -101,6 +151,11 @@ fn init_adds_a_provider_to_a_file_and_keeps_every_old_one() {
     assert!(text().starts_with(own.trim_end()), "{}", text());
     let again = home.run(["config", "init", "--for", "github"]);
     assert!(again.err.contains("nothing to add"), "{again:?}");
+    let commented = home.run(["config", "init", "--for", "openai"]);
+    let said = "added a commented section for openai; Standpipe learns its limits";
+    assert!(commented.err.contains(said), "{commented:?}");
+    let again = home.run(["config", "init", "--for", "openai"]);
+    assert!(again.err.contains("has what is known about openai already"), "{again:?}");
     home.run(["config", "check"]).printed();
     // A pool that only a file describes is not in use.
     home.run(["status"]).printed();

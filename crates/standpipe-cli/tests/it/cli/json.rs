@@ -26,6 +26,24 @@ fn a_lease_has_the_agreed_keys() {
 }
 
 #[test]
+fn a_lease_that_the_pool_shortens_has_its_real_end() {
+    let home = Home::new();
+    let words = ["reserve", "my/rate", "--limit", "requests=60/min", "--ttl", "5d", "--json"];
+    let ran = home.run(words);
+    let lease = ran.json();
+    assert!((3_500_000..=3_600_000).contains(&lease["ttl_ms"].as_u64().unwrap()), "{lease}");
+    let left = home.status("my/rate")["leases"][0]["expires_ms"].clone();
+    assert!(left.as_u64().unwrap() <= lease["ttl_ms"].as_u64().unwrap(), "{left} {lease}");
+    let note = "standpipe: the lease ends in 1 h, not in 5 d (--ttl): `longest_lease` of the pool";
+    assert!(ran.err.contains(note), "{ran:?}");
+    // Nothing bounds a lease of slots alone.
+    let words = ["reserve", "my/slots", "--limit", "parallel=1", "--ttl", "5d", "--json"];
+    let ran = home.run(words);
+    assert_eq!(ran.json()["ttl_ms"], 432_000_000);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
 fn a_refusal_is_a_problem_on_stdout_and_an_error_on_stderr() {
     let home = Home::new();
     let limit = ["--limit", "tokens=1000/h", "--json"];

@@ -43,6 +43,37 @@ fn a_port_that_is_taken_is_told_with_who_has_it() {
 }
 
 #[test]
+fn a_detached_daemon_prints_and_logs_its_warnings() {
+    let home = Home::new();
+    let token = home.path.join("token");
+    std::fs::write(&token, "0123456789abcdef0123").unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    home.configure(&format!("[server]\ntoken_file = \"{}\"\n", token.display()));
+    let ran = home.run(["up", "--detach", "--listen", "127.0.0.1:0"]);
+    home.run(["down"]).printed();
+    let warning = "is readable by every user; run: chmod 600";
+    assert!(ran.printed().contains("is up") && ran.err.contains(warning), "{ran:?}");
+    let log = std::fs::read_to_string(home.path.join("state/daemon.log")).unwrap();
+    assert!(log.contains(warning), "{log}");
+    // `run` cannot send a token.
+    assert!(ran.out.contains("x-standpipe-token") && !ran.out.contains("standpipe run"));
+}
+
+#[test]
+fn the_commands_of_the_welcome_work() {
+    let home = Home::new();
+    let ran = home.run(["up", "--detach", "--listen", "127.0.0.1:0"]);
+    let (_, after) = ran.printed().split_once("commit it afterwards:").unwrap();
+    let (commands, _) = after.split_once("Or from a shell:").unwrap();
+    let output = std::process::Command::new("sh").args(["-ec", commands]).output().unwrap();
+    home.run(["down"]).printed();
+    assert!(output.status.success(), "{output:?}");
+    let settled: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(settled["type"], serde_json::Value::Null, "{settled}");
+    assert_eq!(home.status("demo/slots")["in_flight"], 0);
+}
+
+#[test]
 fn a_file_that_is_wrong_is_told_and_nothing_begins() {
     let home = Home::new();
     home.configure("[pool.\"my/slots\"]\nparalel = 1\nwhat = 1\n");
