@@ -78,7 +78,8 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
 fn is_brief_wait(event: &Event) -> bool {
     matches!(
         &event.what,
-        EventData::Wait { ended, longest_ms, .. } if ended == "admitted" && *longest_ms < 1_000
+        EventData::Wait { ended, longest_ms, .. }
+            if matches!(ended.as_str(), "admitted" | "continued") && *longest_ms < 1_000
     )
 }
 

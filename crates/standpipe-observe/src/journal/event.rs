@@ -67,8 +67,12 @@ pub enum EventData {
         /// What else they waited for. `waited_ms` includes it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         also: Vec<WaitPart>,
-        /// `admitted`, `refused` or `cancelled`.
+        /// `admitted`, `refused`, `cancelled`, or `continued` if this pool granted the call and
+        /// another one that it draws on had yet to.
         ended: String,
+        /// The pool that was reserved next, if the call continued there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
         /// Why they were refused, if not because they timed out. A `refuse` event counts them too.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         refused_for: Option<String>,

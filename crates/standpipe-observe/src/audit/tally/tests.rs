@@ -67,6 +67,7 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
         held_by: Vec::new(),
         also: Vec::new(),
         ended,
+        next: None,
         refused_for: None,
         count,
         waited_ms,
@@ -438,3 +439,15 @@ fn an_average_is_not_above_the_peak() {
 }
 
 mod incidents;
+
+#[test]
+fn calls_that_named_another_pool_are_told_apart() {
+    let mut part = used("blog", 60, 3, 300);
+    if let EventData::Usage(usage) = &mut part.what {
+        (usage.part, usage.retries, usage.cancelled) = (true, 2, 1);
+    }
+    let audit = audit([part, used("blog", 61, 2, 200)], Some(&status(true)));
+    let [blog] = &audit.agents[..] else { panic!("{audit:?}") };
+    let parts = Parts { calls: 2, retries: 2, ..Parts::default() };
+    assert_eq!((blog.calls, blog.parts), (4, parts));
+}

@@ -227,6 +227,7 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
         held_by: Vec::new(),
         also: Vec::new(),
         ended: "refused".to_owned(),
+        next: None,
         refused_for: None,
         count: 1,
         waited_ms: 50,
