@@ -225,13 +225,14 @@ impl Audit {
     }
 
     /// The kinds of events that it is worked out from.
-    pub const KINDS: [EventKind; 6] = [
+    pub const KINDS: [EventKind; 7] = [
         EventKind::Usage,
         EventKind::Wait,
         EventKind::Throttle,
         EventKind::Reclaim,
         EventKind::Outside,
         EventKind::Pause,
+        EventKind::ClientRetry,
     ];
 }
 

@@ -9,7 +9,7 @@ use standpipe_core::Unit;
 
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit, Rate};
 use crate::amount::{percent, share};
-use crate::finding::{Finding, Level, UNLIMITED, counted};
+use crate::finding::{Finding, Level, TOO_MANY_AT_ONCE, UNLIMITED, counted};
 use crate::others;
 use crate::refusal::Refused;
 use crate::time::format_ms;
@@ -29,6 +29,10 @@ pub(super) struct Incidents {
     pub(super) outside: BTreeMap<String, u64>,
     /// Refusals of any kind.
     pub(super) refusals: u64,
+    /// Of those, the ones of too many calls at once.
+    pub(super) at_once: u64,
+    /// A client of the proxy retried on its own.
+    pub(super) client_retries: bool,
     /// Who ordered pauses by hand.
     pub(super) paused_by: BTreeSet<String>,
     /// The provider has stopped the pool, and it is not resumed yet.
@@ -49,8 +53,8 @@ pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding>
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
     found.extend(stops(audit, incidents));
-    found.extend(not_admitted::findings(audit));
-    found.extend(refusals(audit));
+    found.extend(not_admitted::findings(audit, incidents.client_retries));
+    found.extend(refusals(audit, incidents));
     found.extend(retries(audit));
     found.extend(by_others(audit));
     found.extend(outside.iter().filter_map(|(limit, units)| bypassed(audit, limit, *units)));
@@ -183,7 +187,7 @@ fn stops(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
 }
 
 /// The provider refused calls, other than by stopping the pool.
-fn refusals(audit: &PoolAudit) -> Option<Finding> {
+fn refusals(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
     if audit.refused <= audit.stops {
         return None;
     }
@@ -201,7 +205,9 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
     };
     let is_single = audit.refused - audit.stops == 1;
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
-    let remedy = if is_single && has_rates {
+    let remedy = if incidents.at_once > 0 && incidents.at_once >= audit.refused - audit.stops {
+        TOO_MANY_AT_ONCE
+    } else if is_single && has_rates {
         "if it happens again, lower the limit or raise its `margin`"
     } else if has_rates {
         "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \

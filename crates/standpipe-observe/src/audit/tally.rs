@@ -135,8 +135,10 @@ impl JournalTotals {
                 pool.overloads += u64::from(about == "overload");
                 pool.stops += u64::from(about == "terminal");
                 pool.incidents.refusals += 1;
+                pool.incidents.at_once += u64::from(about == "concurrency");
             }
             EventData::Pause { by: Some(by), .. } => drop(pool.incidents.paused_by.insert(by)),
+            EventData::ClientRetry { .. } => pool.incidents.client_retries = true,
             EventData::Reclaim { .. } => pool.incidents.reclaimed += 1,
             EventData::Outside { limit, units, .. } => {
                 let seen = pool.incidents.outside.entry(limit).or_default();

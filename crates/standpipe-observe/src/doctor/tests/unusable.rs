@@ -187,7 +187,14 @@ fn p2_a_retry_budget_that_is_used_up_is_not_well() {
     };
     let says = "the retry budget of `my/api` is used up: 0 of 3 left, so retries are refused for \
                 another 40 s";
-    one(&changed(blocked::check, &[], used_up), Level::Warning, says);
+    let found = changed(blocked::check, &[], used_up);
+    one(&found, Level::Warning, says);
+    let remedy = |found: &[Finding]| found[0].remedy.clone().unwrap();
+    assert!(remedy(&found).contains("`retry_budget`"), "{found:?}");
+    let (agent, client) = ("blog".to_owned(), "OpenAI/JS".to_owned());
+    let retry = EventData::ClientRetry { agent, client, guessed: false };
+    let found = changed(blocked::check, &[event(0, retry)], used_up);
+    assert!(remedy(&found).contains("`max_retries=0`"), "{found:?}");
 }
 
 #[test]
