@@ -96,7 +96,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::RetryBudget,
         "too many of the last minute's calls were retries",
-        "find out why the calls fail; `retry_budget` in standpipe.toml sets the share of retries",
+        "find out why the calls fail, or raise `retry_budget` in standpipe.toml",
     ),
     (
         Reason::QueueFull,

@@ -74,14 +74,14 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     let others = if is_notable(limit) { 0 } else { limit.by_others };
     let sum = limit.average.plus(Rate { tenths: others.saturating_mul(10) });
     if sum.tenths > aim.saturating_mul(10) {
-        let (percent, sum, stated) =
-            (sum.percent_of(stated), average(limit, sum), shown(limit, stated));
+        let percent = share(sum.tenths.into(), u128::from(stated) * 10);
+        let (sum, stated) = (average(limit, sum), shown(limit, stated));
         let others = match others {
             0 => String::new(),
             others => format!(" and {} by others", shown(limit, others)),
         };
         let what = format!(
-            "{name}: the agents' averages{others} add up to {sum}, {percent} % of the {stated} \
+            "{name}: the agents' averages{others} add up to {sum}, {percent} of the {stated} \
              stated; when all are active, calls wait"
         );
         return Some(Finding::warning("contention", what).remedy(relief(audit)));
@@ -91,9 +91,10 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     if audit.enforce || percent(limit.peak.into(), allowed.into()) < AIM || limit.peak <= aim {
         return None;
     }
-    let (peak, percent) = (shown(limit, limit.peak), limit.peak_percent?);
+    let percent = share(limit.peak.into(), allowed.into());
+    let peak = shown(limit, limit.peak);
     let stated = shown(limit, allowed);
-    let what = format!("{name}: {peak} in the busiest period, {percent} % of the {stated} stated");
+    let what = format!("{name}: {peak} in the busiest period, {percent} of the {stated} stated");
     Some(Finding::warning("contention", what).remedy(relief(audit)))
 }
 

@@ -16,8 +16,12 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
         let status = &pool.status;
-        let states =
-            [stopped(scene, name, status), paused(name, status), retries(scene, name, status)];
+        let states = [
+            stopped(scene, name, status),
+            paused(name, status),
+            retries(scene, name, status),
+            in_shadow_mode(name, status),
+        ];
         let holders = stopped_holders(name, status);
         let all = states.into_iter().flatten().chain(holders).chain(stopped_waiters(name, status));
         found.extend(all.map(|finding| finding.on(name.as_str())));
@@ -84,6 +88,16 @@ fn cause(status: &PoolStatus, pause: &Pause) -> Option<String> {
         None => format!(", ordered{} {ago} ago", paused.cause()),
         Some(_) => format!("{} {ago} ago", paused.cause()),
     })
+}
+
+/// Calls are admitted whatever the limits say.
+fn in_shadow_mode(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    if status.enforce {
+        return None;
+    }
+    let what = format!("`{name}` runs in shadow mode: its limits are not enforced");
+    let remedy = "remove `enforce = false` from its table when `standpipe audit` has shown enough";
+    Some(Finding::note(NAME, what).remedy(remedy))
 }
 
 /// Every retry is refused, although first attempts are admitted.

@@ -287,7 +287,16 @@ pub enum EventData {
     },
 }
 
+/// The pool that logs which agents are throttled. No caller names it, so views leave it out.
+pub const LOG_POOL: &str = "standpipe/board";
+
 impl Event {
+    /// Returns whether the event is about the log of throttled agents, which no view shows unasked.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.pool == LOG_POOL
+    }
+
     /// Returns the position of the event among others: by time, and of one instant the refusal
     /// before the pause and the margin that it caused.
     pub(super) fn order(&self) -> (Timestamp, bool) {
