@@ -125,6 +125,9 @@ pub struct AgentAudit {
     pub models: Vec<String>,
     /// Its calls that were admitted and not cancelled.
     pub calls: u64,
+    /// Of its figures, what belongs to calls that named another pool, which has them too.
+    #[serde(skip_serializing_if = "Parts::is_none")]
+    pub parts: Parts,
     /// Calls that were cancelled because they were never sent. They count nowhere else.
     pub cancelled: u64,
     /// Of its calls, the ones that tried another again.
@@ -161,6 +164,26 @@ pub struct AgentAudit {
     pub units: BTreeMap<String, u64>,
     /// What that cost, in millionths of a dollar, where the file has prices.
     pub micro_usd: Option<u64>,
+}
+
+/// What of an agent's figures belongs to calls that named another pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Parts {
+    /// Calls that were admitted and not cancelled.
+    pub calls: u64,
+    /// Of those, the ones that tried another again.
+    pub retries: u64,
+    /// Calls that the provider refused for a reason of quota.
+    pub refused: u64,
+    /// What they cost, in millionths of a dollar.
+    pub micro_usd: u64,
+}
+
+impl Parts {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// An agent's rate on one limit.
@@ -202,13 +225,14 @@ impl Audit {
     }
 
     /// The kinds of events that it is worked out from.
-    pub const KINDS: [EventKind; 6] = [
+    pub const KINDS: [EventKind; 7] = [
         EventKind::Usage,
         EventKind::Wait,
         EventKind::Throttle,
         EventKind::Reclaim,
         EventKind::Outside,
         EventKind::Pause,
+        EventKind::ClientRetry,
     ];
 }
 

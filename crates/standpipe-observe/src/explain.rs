@@ -24,7 +24,7 @@ use crate::refusal::{Refused, When};
 use crate::status::{
     AgentShares, Expected, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason, PoolStatus,
     Processes, ProviderReset, TicketStatus, VerdictKind, amounts, breaker, claim_of, forecast_of,
-    lease_status, next_reason, recovers, shares_of,
+    lease_status, next_reason, recovers, shares_of, shortage,
 };
 use crate::time::Now;
 
@@ -131,7 +131,11 @@ impl Explanation {
             None => like_the_waiting_call(reserve, &waiting),
         };
         let verdict = Verdict::of(pool, state, &asked, now)?;
-        let judged = state.admission_steps(&asked, now.store);
+        let mut judged = state.admission_steps(&asked, now.store);
+        if verdict.why().is_none() {
+            // A call above the usable part is admitted while nothing else is charged.
+            judged.refusals.clear();
+        }
         let figures = state.figures(now.store);
         let place = queued.map_or(QueueKey::last_of(judged.tier), |(place, _)| place);
         let first = judged.refusals.iter().find(|no| verdict.why().is_some_and(|why| why.is(no)));
@@ -207,6 +211,8 @@ impl Verdict {
     pub fn of(pool: &PoolName, state: &State, reserve: &Reserve, now: &Now) -> Option<Self> {
         let refused = |refusal: &Refusal| {
             let refused = Refused::new(pool, refusal, state, now);
+            let short_by = shortage(&state.figures(now.store), &reserve.cost, refusal);
+            let refused = Refused { short_by, ..refused };
             Box::new(refused.of_call(reserve, refusal, state, now))
         };
         Some(match state.peek(reserve, now.store) {

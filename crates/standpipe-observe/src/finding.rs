@@ -91,6 +91,21 @@ impl Finding {
 pub(crate) const UNLIMITED: &str = "no rate of this pool is known: state the provider's in \
                                     standpipe.toml, for example requests = \"1000/min\"";
 
+/// What to do about refusals of calls at once: no rate prevents them.
+pub(crate) const TOO_MANY_AT_ONCE: &str = "the provider accepts fewer calls at once: state or \
+                                           lower `parallel` in standpipe.toml";
+
+/// What to do about retries that the budget refuses. Clients that retry on their own are blamed only
+/// if one was seen.
+pub(crate) const fn retry_budget(client_retries: bool) -> &'static str {
+    if client_retries {
+        "find out why the calls fail, and switch off the retries of the SDK (`max_retries=0`)"
+    } else {
+        "find out why the calls fail: Standpipe retries refused calls itself, within \
+         `retry_budget` in standpipe.toml"
+    }
+}
+
 /// So many of a thing: `1 call`, `3 calls`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     match count {

@@ -21,7 +21,7 @@ use std::time::SystemTime;
 
 pub use self::batch::{UsageChange, UsageKey};
 pub use self::cursor::{InvalidCursor, JournalCursor};
-pub use self::event::{Event, EventData, EventKind, UnknownEventKind, WaitPart};
+pub use self::event::{Event, EventData, EventKind, LOG_POOL, UnknownEventKind, WaitPart};
 pub use self::files::UnwritableFile;
 pub use self::follow::Follow;
 pub use self::notices::{event_of_notice, instant_of_notice};

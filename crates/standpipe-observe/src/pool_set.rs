@@ -33,6 +33,12 @@ pub fn named(reference: Option<&PoolRef>) -> Option<&str> {
     reference.and_then(|text| text.as_str().split(SEPARATOR).next())
 }
 
+/// Returns whether the text is that of a call whose caller named another pool than this one.
+#[must_use]
+pub fn is_part(reference: Option<&PoolRef>, pool: &PoolName) -> bool {
+    named(reference).is_some_and(|named| named != pool.as_str())
+}
+
 impl PoolSet {
     /// The pools of a call, as its ticket and its lease on any of them have them.
     pub(crate) fn of(call: &Call) -> Self {

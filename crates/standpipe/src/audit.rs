@@ -9,7 +9,7 @@ use standpipe_observe::audit::{Audit, Comparison};
 use standpipe_store::PoolName;
 
 use crate::error::Error;
-use crate::journal::{Event, EventKind};
+use crate::journal::{Event, EventKind, LOG_POOL};
 use crate::moment::Timestamp;
 use crate::tap::Standpipe;
 
@@ -45,7 +45,7 @@ impl Standpipe {
         let events: Vec<Event> = Audit::KINDS.into_iter().flat_map(journal).collect();
         let mut names: BTreeSet<PoolName> = there.iter().cloned().collect();
         names.extend(events.iter().filter_map(|event| event.pool.parse::<PoolName>().ok()));
-        names.retain(|name| pool.is_none_or(|wanted| wanted == name));
+        names.retain(|name| pool.map_or(name.as_str() != LOG_POOL, |wanted| wanted == name));
         let status = |name: PoolName| {
             let known =
                 there.contains(&name).then(|| handle.store_client().overview(&name)).transpose();

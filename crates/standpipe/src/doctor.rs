@@ -35,7 +35,8 @@ pub(crate) fn scene(
     let now = Timestamp::now();
     let journal = tap.as_ref().ok().map(Standpipe::journal);
     // Read first: the round trip adds an event.
-    let week = journal.into_iter().flat_map(|journal| journal.events(week_ago, None)).collect();
+    let week = journal.into_iter().flat_map(|journal| journal.events(week_ago, None));
+    let week = week.filter(|event| !event.is_internal()).collect();
     Scene {
         now,
         settings,

@@ -379,8 +379,8 @@ impl Lease {
     }
 
     /// Writes the grant to the journal.
-    pub(crate) fn note_admitted(&self) {
-        self.handle.store_client().note_admitted(&self.client(), &self.granted);
+    pub(crate) fn note_admitted(&self, waited: Duration) {
+        self.handle.store_client().note_admitted(&self.client(), &self.granted, waited);
     }
 
     /// Writes the end to the journal. A lease that an earlier request created is recorded by that

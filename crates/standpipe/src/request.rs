@@ -276,7 +276,7 @@ impl Request {
 
     /// Returns whether a reserve on a pool is part of a call whose caller named another one.
     pub(crate) fn is_part(reserve: &Reserve, pool: &PoolName) -> bool {
-        pool_set::named(reserve.part_of.as_ref()).is_some_and(|named| named != pool.as_str())
+        pool_set::is_part(reserve.part_of.as_ref(), pool)
     }
 
     /// Returns the request of a reserve that was granted.

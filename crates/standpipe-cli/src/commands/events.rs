@@ -78,7 +78,8 @@ pub(super) fn run(args: &Events, context: &Context, printer: &Printer) -> Comman
 fn is_brief_wait(event: &Event) -> bool {
     matches!(
         &event.what,
-        EventData::Wait { ended, longest_ms, .. } if ended == "admitted" && *longest_ms < 1_000
+        EventData::Wait { ended, longest_ms, .. }
+            if matches!(ended.as_str(), "admitted" | "continued") && *longest_ms < 1_000
     )
 }
 
@@ -155,7 +156,10 @@ impl Seen {
 
 /// Whether an event is of the pool and the agent that are wanted.
 fn is_wanted(event: &Event, args: &Events) -> bool {
-    let of_pool = args.pool.as_ref().is_none_or(|pool| event.pool == pool.as_str());
+    let of_pool = match &args.pool {
+        Some(pool) => event.pool == pool.as_str(),
+        None => !event.is_internal(),
+    };
     of_pool && args.agent.as_ref().is_none_or(|agent| json!(event)["agent"] == agent.as_str())
 }
 

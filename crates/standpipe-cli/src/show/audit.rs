@@ -167,20 +167,24 @@ struct Total {
 /// The calls of each agent on all pools, if several agents called on several.
 fn totals(style: Style, pools: &[&PoolAudit]) -> Option<Vec<String>> {
     // A pool has the calls on the pools within it, too.
-    let is_counted = |pool: &&&PoolAudit| {
+    let is_counted = |pool: &PoolAudit| {
         let above = pool.within.as_deref();
         !pools.iter().any(|other| Some(other.pool.as_str()) == above)
     };
     let mut agents: BTreeMap<&str, Total> = BTreeMap::new();
-    let counted: Vec<_> = pools.iter().filter(is_counted).collect();
-    for agent in counted.iter().flat_map(|pool| &pool.agents) {
+    for (pool, agent) in pools.iter().flat_map(|pool| pool.agents.iter().map(move |a| (pool, a))) {
+        // A call on several pools counts on the one that the caller named.
+        let parts = agent.parts;
         let total = agents.entry(&agent.agent).or_default();
-        total.pools += 1;
-        total.calls = total.calls.saturating_add(agent.calls);
-        total.refused = total.refused.saturating_add(agent.refused);
-        total.retries = total.retries.saturating_add(agent.retries);
+        total.pools += u64::from(is_counted(pool));
+        total.calls = total.calls.saturating_add(agent.calls.saturating_sub(parts.calls));
+        total.refused = total.refused.saturating_add(agent.refused.saturating_sub(parts.refused));
+        total.retries = total.retries.saturating_add(agent.retries.saturating_sub(parts.retries));
         total.waited_ms = total.waited_ms.saturating_add(agent.waited_ms);
-        let cost = agent.micro_usd.map(|cost| total.micro_usd.unwrap_or(0).saturating_add(cost));
+        let cost = agent.micro_usd.map(|cost| {
+            let own = cost.saturating_sub(parts.micro_usd);
+            total.micro_usd.unwrap_or(0).saturating_add(own)
+        });
         total.micro_usd = cost.or(total.micro_usd);
     }
     if agents.len() < 2 || agents.values().all(|total| total.pools < 2) {
@@ -382,6 +386,16 @@ mod tests {
         assert!(shown.ends_with("idle/19, and 3 more\n"), "{shown}");
         let total = shown.lines().skip_while(|line| *line != "all pools").nth(2).unwrap();
         assert_eq!(total, "  blog      2      5", "{shown}");
+    }
+
+    #[test]
+    fn a_call_on_two_pools_is_one_call_in_the_sum() {
+        let calls = [("a/b", "blog", 0, 2), ("c/d", "blog", 0, 2), ("c/d", "data", 0, 1)];
+        let mut audit = audit(&calls, &[]);
+        audit.pools[1].agents[0].parts.calls = 2;
+        let shown = text(PLAIN, &audit, 60_000, false);
+        let total = shown.lines().skip_while(|line| *line != "all pools").nth(2).unwrap();
+        assert_eq!(total, "  blog      2      2", "{shown}");
     }
 
     #[test]

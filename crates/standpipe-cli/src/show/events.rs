@@ -146,8 +146,13 @@ fn configured(source: &str, result: &str) -> String {
 
 /// Describes calls that waited.
 fn waited(what: &EventData) -> String {
-    let EventData::Wait { agent, model, ended, count, waited_ms, longest_ms, .. } = what else {
+    let EventData::Wait { agent, model, ended, next, count, waited_ms, longest_ms, .. } = what
+    else {
         return String::new();
+    };
+    let ended = match next {
+        Some(next) => format!("{ended} on {next}"),
+        None => ended.clone(),
     };
     let (who, why) = (by(agent, model.as_deref()), waited_for(what));
     let (waited, longest) = (length(*waited_ms), length(*longest_ms));

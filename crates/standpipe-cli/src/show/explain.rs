@@ -11,7 +11,7 @@ use crate::show::reasons::{Situation, to_do};
 use crate::show::status::{Shown, leases, ramp, unowned_lease};
 use crate::show::style::{Style, TextRole};
 use crate::show::table::{sentence, table};
-use crate::show::when::{beside, denied, gives_up, is_late, refused, stopped, why_and_until};
+use crate::show::when::{beside, denied, gives_up, is_late, refused, stopped, when, why_and_until};
 
 pub(crate) fn text(style: Style, explanation: &Explanation) -> String {
     let mut lines = Vec::new();
@@ -299,6 +299,9 @@ fn reason(explanation: &Explanation, why: &Refused) -> String {
 fn decided(explanation: &Explanation, why: &Refused, no: &Denial) -> String {
     if why.is_terminal() {
         return stopped(why);
+    }
+    if explanation.verdict.as_str() == "refused" && explanation.admission.until.is_some() {
+        return format!("{}; ask again {}", no.why(), when(&explanation.admission));
     }
     let next = explanation.next.as_ref();
     let text = denied(no, next, &explanation.admission, explanation.priority.as_str());

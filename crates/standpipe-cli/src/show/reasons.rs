@@ -96,7 +96,7 @@ pub(crate) const MEANINGS: [(Reason, &str, &str); 20] = [
     (
         Reason::RetryBudget,
         "too many of the last minute's calls were retries",
-        "switch off the retries of the SDK (`max_retries=0`)",
+        "find out why the calls fail, or raise `retry_budget` in standpipe.toml",
     ),
     (
         Reason::QueueFull,

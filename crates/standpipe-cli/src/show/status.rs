@@ -57,8 +57,7 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     let mut sorted: Vec<&PoolStatus> = all.iter().collect();
     sorted.sort_by_key(|status| status.state());
     let is_calm = |status: &PoolStatus| {
-        let is_quiet = status.state() >= PoolState::Active && status.in_flight == 0;
-        let is_idle = is_quiet && !has_condition(style, status);
+        let is_idle = status.state() == PoolState::Idle && !has_condition(style, status);
         all.len() > MANY && is_idle && status.limits.iter().all(|limit| is_unused(status, limit))
     };
     let (calm, others): (Vec<_>, Vec<_>) = sorted.into_iter().partition(|status| is_calm(status));
@@ -67,7 +66,7 @@ pub(crate) fn pools(style: Style, all: &[PoolStatus]) -> String {
     // What needs attention must not scroll away.
     let calm: String = calm.into_iter().map(|status| heading(style, status) + "\n").collect();
     if !calm.is_empty() {
-        let note = "Pools without calls are a line each; `standpipe status POOL` shows more.";
+        let note = "Idle pools are a line each; `standpipe status POOL` shows more.";
         parts.push(calm + &style.paint(TextRole::Muted, note) + "\n");
     }
     parts.join("\n")
@@ -175,6 +174,37 @@ fn heading(style: Style, status: &PoolStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use standpipe::{AgentName, Amounts, Limit, PoolConfig, Rule, Span, Unit};
+    use standpipe_core::{Action, Configure, Event, Instant, Key, Reserve, Source, State};
+    use standpipe_observe::time::Now;
+
+    /// A pool; `used` 30 s ago, by a call that has ended.
+    fn seen(name: &str, used: bool) -> PoolStatus {
+        let rule = Rule::Window { unit: Unit::Requests, amount: 100, period: Span::secs(60) };
+        let config = PoolConfig::new(vec![Limit::new(rule)]);
+        let call = Reserve::new(AgentName::new("blog").unwrap(), Amounts::default());
+        let lease = Key { session: 7, number: 2 };
+        let configure = Action::Configure(Box::new(Configure { source: Source::Code, config }));
+        let calls = [Action::from(call), Action::Cancel { lease }];
+        let mut state = State::new();
+        let actions = std::iter::once(configure).chain(calls.into_iter().filter(|_| used));
+        for (number, action) in (1..).zip(actions) {
+            let _ = state.apply(&Event { key: Key { session: 7, number }, action }, Instant(0));
+        }
+        let now = Now::at(Instant(30_000_000));
+        PoolStatus::of(&name.parse().unwrap(), &state.at(now.store), &now, &|_| None)
+    }
+
+    #[test]
+    fn of_many_pools_the_idle_ones_are_a_line_each() {
+        let names = ["a/b", "c/d", "e/f", "g/h", "i/j"];
+        let all: Vec<PoolStatus> = names.iter().map(|name| seen(name, *name == "e/f")).collect();
+        let style = Style { colour: false, unicode: true, width: 80 };
+        let shown = pools(style, &all);
+        let bars = shown.lines().filter(|line| line.starts_with("  requests")).count();
+        assert!(bars == 1 && shown.starts_with("e/f  ") && shown.contains("active"), "{shown}");
+        assert!(shown.contains("Idle pools are a line each"), "{shown}");
+    }
 
     #[test]
     fn the_heading_has_one_margin_only_if_all_limits_have_it() {

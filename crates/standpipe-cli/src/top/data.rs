@@ -78,7 +78,9 @@ impl EventBuffer {
         for mut event in events {
             escape_strings(&mut event);
             let event = serde_json::from_value::<Event>(event);
-            self.events.extend(event.ok().filter(|event| !self.events.contains(event)));
+            let is_new = |event: &Event| !event.is_internal() && !self.events.contains(event);
+            let event = event.ok().filter(is_new);
+            self.events.extend(event);
             if self.events.len() > MAX_EVENTS {
                 self.events.pop_front();
             }
@@ -106,6 +108,7 @@ pub(super) fn parse(snapshot: Value, events: Vec<Value>, proxied: Value) -> View
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use standpipe::observe::journal::LOG_POOL;
 
     use super::*;
 
@@ -137,7 +140,10 @@ mod tests {
             let at = "2026-01-31T12:00:00.000Z";
             json!({ "at": at, "pool": format!("a/{pool}"), "kind": kind })
         };
-        buffer.extend(vec![event("of next year", 0)]);
+        let of_log = json!({
+            "at": "2026-01-31T12:00:00.000Z", "pool": LOG_POOL, "kind": "resume",
+        });
+        buffer.extend(vec![event("of next year", 0), of_log]);
         assert!(buffer.events.is_empty());
         buffer.extend((0..MAX_EVENTS + 5).map(|at| event("resume", at)).collect());
         assert_eq!(buffer.events.len(), MAX_EVENTS);

@@ -37,20 +37,20 @@ pub(super) fn draw(frame: &mut Frame<'_>, style: Style, state: &mut State) {
         frame.render_widget(Text::from(lines.collect::<Vec<_>>()), area);
         return;
     }
-    let notice = u16::from(state.unavailable.is_some());
+    let notice = chrome::notice(style, state);
     let parts = [
         Constraint::Length(1),
         Constraint::Length(1),
-        Constraint::Length(notice),
+        Constraint::Length(u16::from(notice.is_some())),
         Constraint::Min(1),
         Constraint::Length(1),
         Constraint::Length(1),
     ];
-    let [header, tabs, unavailable, body, status, hints] = Layout::vertical(parts).areas(area);
+    let [header, tabs, above, body, status, hints] = Layout::vertical(parts).areas(area);
     frame.render_widget(chrome::header(style, state), header);
     frame.render_widget(chrome::tabs(style, state), tabs);
-    if let Some(line) = chrome::unavailable(style, state) {
-        frame.render_widget(line, unavailable);
+    if let Some(line) = notice {
+        frame.render_widget(line, above);
     }
     if state.mode == Mode::Help {
         frame.render_widget(help::text(style), body);

@@ -263,6 +263,7 @@ mod tests {
                 held_by: Vec::new(),
                 also: Vec::new(),
                 ended: "admitted".to_owned(),
+                next: None,
                 refused_for: None,
                 count: 1,
                 waited_ms: longest_ms,

@@ -9,7 +9,7 @@ use standpipe_core::Unit;
 
 use super::{AIM, AgentAudit, LimitAudit, PoolAudit, Rate};
 use crate::amount::{percent, share};
-use crate::finding::{Finding, Level, UNLIMITED, counted};
+use crate::finding::{Finding, Level, TOO_MANY_AT_ONCE, UNLIMITED, counted};
 use crate::others;
 use crate::refusal::Refused;
 use crate::time::format_ms;
@@ -29,6 +29,10 @@ pub(super) struct Incidents {
     pub(super) outside: BTreeMap<String, u64>,
     /// Refusals of any kind.
     pub(super) refusals: u64,
+    /// Of those, the ones of too many calls at once.
+    pub(super) at_once: u64,
+    /// A client of the proxy retried on its own.
+    pub(super) client_retries: bool,
     /// Who ordered pauses by hand.
     pub(super) paused_by: BTreeSet<String>,
     /// The provider has stopped the pool, and it is not resumed yet.
@@ -49,8 +53,8 @@ pub(super) fn findings(audit: &PoolAudit, incidents: &Incidents) -> Vec<Finding>
     found.extend(used_up(audit).filter(|_| found.is_empty() && waits.is_empty()));
     found.extend(waits);
     found.extend(stops(audit, incidents));
-    found.extend(not_admitted::findings(audit));
-    found.extend(refusals(audit));
+    found.extend(not_admitted::findings(audit, incidents.client_retries));
+    found.extend(refusals(audit, incidents));
     found.extend(retries(audit));
     found.extend(by_others(audit));
     found.extend(outside.iter().filter_map(|(limit, units)| bypassed(audit, limit, *units)));
@@ -70,14 +74,14 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     let others = if is_notable(limit) { 0 } else { limit.by_others };
     let sum = limit.average.plus(Rate { tenths: others.saturating_mul(10) });
     if sum.tenths > aim.saturating_mul(10) {
-        let (percent, sum, stated) =
-            (sum.percent_of(stated), average(limit, sum), shown(limit, stated));
+        let percent = share(sum.tenths.into(), u128::from(stated) * 10);
+        let (sum, stated) = (average(limit, sum), shown(limit, stated));
         let others = match others {
             0 => String::new(),
             others => format!(" and {} by others", shown(limit, others)),
         };
         let what = format!(
-            "{name}: the agents' averages{others} add up to {sum}, {percent} % of the {stated} \
+            "{name}: the agents' averages{others} add up to {sum}, {percent} of the {stated} \
              stated; when all are active, calls wait"
         );
         return Some(Finding::warning("contention", what).remedy(relief(audit)));
@@ -87,9 +91,10 @@ fn contention(audit: &PoolAudit, limit: &LimitAudit) -> Option<Finding> {
     if audit.enforce || percent(limit.peak.into(), allowed.into()) < AIM || limit.peak <= aim {
         return None;
     }
-    let (peak, percent) = (shown(limit, limit.peak), limit.peak_percent?);
+    let percent = share(limit.peak.into(), allowed.into());
+    let peak = shown(limit, limit.peak);
     let stated = shown(limit, allowed);
-    let what = format!("{name}: {peak} in the busiest period, {percent} % of the {stated} stated");
+    let what = format!("{name}: {peak} in the busiest period, {percent} of the {stated} stated");
     Some(Finding::warning("contention", what).remedy(relief(audit)))
 }
 
@@ -183,7 +188,7 @@ fn stops(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
 }
 
 /// The provider refused calls, other than by stopping the pool.
-fn refusals(audit: &PoolAudit) -> Option<Finding> {
+fn refusals(audit: &PoolAudit, incidents: &Incidents) -> Option<Finding> {
     if audit.refused <= audit.stops {
         return None;
     }
@@ -201,7 +206,9 @@ fn refusals(audit: &PoolAudit) -> Option<Finding> {
     };
     let is_single = audit.refused - audit.stops == 1;
     let has_rates = audit.limits.iter().any(|limit| limit.stated.is_some());
-    let remedy = if is_single && has_rates {
+    let remedy = if incidents.at_once > 0 && incidents.at_once >= audit.refused - audit.stops {
+        TOO_MANY_AT_ONCE
+    } else if is_single && has_rates {
         "if it happens again, lower the limit or raise its `margin`"
     } else if has_rates {
         "a limit is set too high, or some calls bypass Standpipe: lower the limit or raise its \

@@ -7,7 +7,7 @@ use standpipe_store::PoolName;
 
 use super::risk::Incidents;
 use super::series::Series;
-use super::{AIM, AgentAudit, AgentRate, LimitAudit, PoolAudit, Rate, risk};
+use super::{AIM, AgentAudit, AgentRate, LimitAudit, Parts, PoolAudit, Rate, risk};
 use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
 use crate::others;
@@ -70,6 +70,7 @@ struct Agent {
     gave_up: u64,
     admitted: Series,
     units: BTreeMap<String, Series>,
+    parts: Parts,
 }
 
 /// A limit that rates are measured by.
@@ -134,8 +135,10 @@ impl JournalTotals {
                 pool.overloads += u64::from(about == "overload");
                 pool.stops += u64::from(about == "terminal");
                 pool.incidents.refusals += 1;
+                pool.incidents.at_once += u64::from(about == "concurrency");
             }
             EventData::Pause { by: Some(by), .. } => drop(pool.incidents.paused_by.insert(by)),
+            EventData::ClientRetry { .. } => pool.incidents.client_retries = true,
             EventData::Reclaim { .. } => pool.incidents.reclaimed += 1,
             EventData::Outside { limit, units, .. } => {
                 let seen = pool.incidents.outside.entry(limit).or_default();
@@ -311,6 +314,7 @@ fn add_present(
         // An older call is in the journal, unless another machine made it.
         if written.is_none_or(|written| lease.since.millis > written.max(recent)) {
             agent.admissions = agent.admissions.saturating_add(1);
+            agent.parts.calls += u64::from(lease.part_of.is_some());
             agent.admitted.add(lease.since.millis / 1_000, 1);
         }
     }
@@ -375,6 +379,9 @@ impl Agent {
         self.retries = self.retries.saturating_add(usage.retries);
         self.refused = self.refused.saturating_add(usage.refused);
         self.waited_ms = self.waited_ms.saturating_add(usage.waited_ms);
+        if usage.part {
+            self.parts.add(usage);
+        }
         for (reason, count) in &usage.refusals {
             let known = self.not_admitted_for.entry(reason.clone()).or_default();
             *known = known.saturating_add(*count);
@@ -431,6 +438,7 @@ impl Agent {
             agent: name.to_owned(),
             models: self.models.clone(),
             calls: self.calls(),
+            parts: self.parts,
             cancelled: self.cancelled,
             retries: self.retries,
             refused: self.refused,
@@ -448,6 +456,17 @@ impl Agent {
             units: self.units.iter().map(|(unit, used)| (unit.clone(), used.total())).collect(),
             micro_usd: self.units.get("usd").map(Series::total),
         }
+    }
+}
+
+impl Parts {
+    fn add(&mut self, usage: &Usage) {
+        let calls = usage.calls.saturating_sub(usage.cancelled);
+        self.calls = self.calls.saturating_add(calls);
+        self.retries = self.retries.saturating_add(usage.retries);
+        self.refused = self.refused.saturating_add(usage.refused);
+        let cost = usage.units.get("usd").copied().unwrap_or(0);
+        self.micro_usd = self.micro_usd.saturating_add(cost);
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use standpipe_store::PoolName;
 
 use super::{Scene, length, or_ok};
-use crate::finding::{Finding, counted};
-use crate::journal::EventData;
+use crate::finding::{Finding, counted, retry_budget};
+use crate::journal::{Event, EventData};
 use crate::status::{LimitKind, Pause, PausedBy, PoolStatus};
 
 pub(super) const NAME: &str = "pools";
@@ -16,7 +16,12 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, pool) in scene.readable() {
         let status = &pool.status;
-        let states = [stopped(scene, name, status), paused(name, status), retries(name, status)];
+        let states = [
+            stopped(scene, name, status),
+            paused(name, status),
+            retries(scene, name, status),
+            in_shadow_mode(name, status),
+        ];
         let holders = stopped_holders(name, status);
         let all = states.into_iter().flatten().chain(holders).chain(stopped_waiters(name, status));
         found.extend(all.map(|finding| finding.on(name.as_str())));
@@ -85,8 +90,18 @@ fn cause(status: &PoolStatus, pause: &Pause) -> Option<String> {
     })
 }
 
+/// Calls are admitted whatever the limits say.
+fn in_shadow_mode(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+    if status.enforce {
+        return None;
+    }
+    let what = format!("`{name}` runs in shadow mode: its limits are not enforced");
+    let remedy = "remove `enforce = false` from its table when `standpipe audit` has shown enough";
+    Some(Finding::note(NAME, what).remedy(remedy))
+}
+
 /// Every retry is refused, although first attempts are admitted.
-fn retries(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
+fn retries(scene: &Scene, name: &PoolName, status: &PoolStatus) -> Option<Finding> {
     let retries = status.trouble.retries.as_ref()?;
     let left = length(retries.used_up.as_ref()?.for_ms);
     let what = format!(
@@ -94,9 +109,9 @@ fn retries(name: &PoolName, status: &PoolStatus) -> Option<Finding> {
          another {left}",
         retries.per_minute
     );
-    let remedy = "find out why the calls fail, and switch off the retries of the SDK \
-                  (`max_retries=0`)";
-    Some(Finding::warning(NAME, what).remedy(remedy))
+    let is_retry = |event: &Event| matches!(event.what, EventData::ClientRetry { .. });
+    let of_clients = scene.week.iter().any(|event| event.pool == name.as_str() && is_retry(event));
+    Some(Finding::warning(NAME, what).remedy(retry_budget(of_clients)))
 }
 
 /// A stopped process keeps its place in the queue, and does not take its turn.

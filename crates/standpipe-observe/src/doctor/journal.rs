@@ -14,7 +14,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     };
     let user = scene.survey.as_ref().map(|survey| survey.user);
     let unwritable = store.unwritable.iter().map(|file| unwritable(file, user));
-    let found = unwritable.chain(lost(scene)).collect();
+    let found = unwritable.chain(full(scene)).chain(lost(scene)).collect();
     or_ok(found, NAME, || {
         format!("kept in {}, writable, no lines lost in 7 days", directory.display())
     })
@@ -29,6 +29,9 @@ fn unwritable(file: &UnwritableFile, user: Option<u32>) -> Finding {
     );
     let remedy = match file.owner {
         _ if file.is_directory => format!("move the directory {path} away"),
+        _ if file.is_read_only => {
+            "mount its file system writable, or set STANDPIPE_HOME to another directory".to_owned()
+        }
         Some(owner) if user.is_some_and(|user| user != owner) => {
             format!("it belongs to user {owner}: sudo chown $(id -u) {path}, or run as that user")
         }
@@ -36,6 +39,16 @@ fn unwritable(file: &UnwritableFile, user: Option<u32>) -> Finding {
     };
     Finding::warning(NAME, what).remedy(remedy)
 }
+
+/// A full disk: a file can be opened, and no line fits.
+fn full(scene: &Scene) -> Option<Finding> {
+    scene.survey.as_ref().filter(|survey| survey.exists && survey.free < MIN_FREE)?;
+    let what = "its disk is full; `audit` and `events` miss what happens meanwhile".to_owned();
+    Some(Finding::warning(NAME, what).remedy("free space on it"))
+}
+
+/// What a line of the journal needs at most.
+const MIN_FREE: u64 = 4_096;
 
 /// Lines that could not be written.
 fn lost(scene: &Scene) -> Option<Finding> {

@@ -30,7 +30,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
     let mut losses: BTreeMap<&str, Loss<'_>> = BTreeMap::new();
     for event in &scene.week {
         let EventData::Store { what } = &event.what else { continue };
-        if is_loss(what) {
+        if is_loss(what) && is_of_store(scene, &event.pool, what) {
             let first = Loss { times: 0, last: event.at, what };
             let known = losses.entry(event.pool.as_str()).or_insert(first);
             let is_same = known.times > 0 && known.last.millis + ONE_LOSS_MS > event.at.millis;
@@ -58,6 +58,17 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
         return found;
     }
     or_ok(found, NAME, || "no loss of a ledger was recorded in 7 days".to_owned())
+}
+
+/// Whether a loss is one of the store in use: the journal has those of all stores.
+fn is_of_store(scene: &Scene, pool: &str, what: &str) -> bool {
+    let Ok(store) = &scene.store else { return true };
+    let other_server = what.contains("was lost on ") && !what.contains(&store.place);
+    let known = store
+        .pools
+        .as_ref()
+        .map_or(true, |pools| pools.iter().any(|(name, _)| name.as_str() == pool));
+    known && !other_server
 }
 
 /// Whether a message of the store is about a loss.

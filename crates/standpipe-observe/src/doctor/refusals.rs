@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use standpipe_core::{Margin, Span, Unit};
 
 use super::{Scene, length, or_ok};
-use crate::finding::{Finding, UNLIMITED};
+use crate::finding::{Finding, TOO_MANY_AT_ONCE, UNLIMITED};
 use crate::journal::EventData;
 use crate::status::{LimitStatus, PoolOverview};
 use crate::time::Timestamp;
@@ -51,10 +51,20 @@ fn too_high(scene: &Scene, pool: &str, count: usize, last: Timestamp) -> Finding
     );
     let rates = |overview: &PoolOverview| overview.status.limits.iter().any(|l| rate(l).is_some());
     let remedy = match overview {
+        _ if is_about_slots(scene, pool) => TOO_MANY_AT_ONCE.to_owned(),
         Some(overview) if !rates(overview) => UNLIMITED.to_owned(),
         _ => lower(overview, &refused),
     };
     Finding::warning(NAME, what).remedy(remedy).on(pool)
+}
+
+/// Whether every refusal of a pool was of too many calls at once.
+fn is_about_slots(scene: &Scene, pool: &str) -> bool {
+    let about = scene.week.iter().filter(|event| event.pool == pool).filter_map(|event| {
+        let EventData::Throttle { about, .. } = &event.what else { return None };
+        Some(about.as_str())
+    });
+    about.filter(|about| *about != "overload").all(|about| about == "concurrency")
 }
 
 /// What to lower. A `margin` applies to all limits of a pool, so it is no advice where their own

@@ -339,6 +339,9 @@ fn more_than_one_refusal_a_week_is_a_limit_set_too_high() {
     one(&found, Level::Warning, "`my/api`: 2 calls got a 429 in 7 days, the last 5 s ago");
     assert!(found[0].what.contains("margin auto, now 20 % of requests 100/min"), "{found:?}");
     assert!(found[0].remedy.as_ref().unwrap().contains("above \"20%\""), "{found:?}");
+    let week = [refused(9_000, None, "concurrency"), refused(5_000, None, "concurrency")];
+    let found = kept.found(refusals::check, &week);
+    assert!(found[0].remedy.as_ref().unwrap().contains("`parallel`"), "{found:?}");
 }
 
 #[test]

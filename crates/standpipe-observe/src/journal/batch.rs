@@ -33,6 +33,8 @@ pub struct UsageKey<'a> {
     pub tier: Option<Priority>,
     /// `false` in shadow mode.
     pub enforced: bool,
+    /// Whether the caller named another pool.
+    pub part: bool,
 }
 
 /// One change of usage.
@@ -129,6 +131,7 @@ impl UsageBatch {
                 priority: key.tier.map(|tier| tier.as_str().to_owned()),
                 from: Timestamp { millis: now.millis / 1_000 * 1_000 },
                 enforced: key.enforced,
+                part: key.part,
                 ..Usage::default()
             };
             self.lines.push((key.pool.clone(), line));
@@ -141,7 +144,7 @@ impl UsageBatch {
         let is_its = |(pool, line): &(PoolName, Usage)| {
             let names = (line.agent.as_str(), line.model.as_deref());
             names == (key.agent, key.model)
-                && line.enforced == key.enforced
+                && (line.enforced, line.part) == (key.enforced, key.part)
                 && line.priority.as_deref() == key.tier.map(Priority::as_str)
                 && pool == key.pool
         };
@@ -204,9 +207,18 @@ mod tests {
         "a/b".parse().unwrap()
     }
 
+    fn key<'a>(
+        pool: &'a PoolName,
+        agent: &'a str,
+        model: Option<&'a str>,
+        tier: Option<Priority>,
+    ) -> UsageKey<'a> {
+        UsageKey { pool, agent, model, tier, enforced: true, part: false }
+    }
+
     fn admit(batch: &mut UsageBatch, millis: u64, agent: &str, model: Option<&str>) -> Vec<Usage> {
         let pool = pool();
-        let key = UsageKey { pool: &pool, agent, model, tier: None, enforced: true };
+        let key = key(&pool, agent, model, None);
         usages(batch.add(Timestamp { millis }, key, [UsageChange::Admitted { retry: false }]))
     }
 
@@ -249,7 +261,7 @@ mod tests {
     fn everything_is_added_up() {
         let (mut batch, pool, now) = (UsageBatch::default(), pool(), Timestamp { millis: 1_000 });
         let tier = Some(Priority::Background);
-        let key = UsageKey { pool: &pool, agent: "blog", model: None, tier, enforced: false };
+        let key = UsageKey { enforced: false, ..key(&pool, "blog", None, tier) };
         let uses = [
             UsageChange::Admitted { retry: true },
             UsageChange::Waited(30),
@@ -280,7 +292,7 @@ mod tests {
     fn calls_of_two_tiers_are_two_lines() {
         let (mut batch, pool, now) = (UsageBatch::default(), pool(), Timestamp { millis: 1_000 });
         for tier in [Some(Priority::Critical), Some(Priority::Standard), None] {
-            let key = UsageKey { pool: &pool, agent: "blog", model: None, tier, enforced: true };
+            let key = key(&pool, "blog", None, tier);
             batch.add(now, key, [UsageChange::Admitted { retry: false }, UsageChange::Waited(0)]);
             batch.add(now, key, [UsageChange::Admitted { retry: false }, UsageChange::Waited(0)]);
         }

@@ -67,8 +67,12 @@ pub enum EventData {
         /// What else they waited for. `waited_ms` includes it.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         also: Vec<WaitPart>,
-        /// `admitted`, `refused` or `cancelled`.
+        /// `admitted`, `refused`, `cancelled`, or `continued` if this pool granted the call and
+        /// another one that it draws on had yet to.
         ended: String,
+        /// The pool that was reserved next, if the call continued there.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
         /// Why they were refused, if not because they timed out. A `refuse` event counts them too.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         refused_for: Option<String>,
@@ -283,7 +287,16 @@ pub enum EventData {
     },
 }
 
+/// The pool that logs which agents are throttled. No caller names it, so views leave it out.
+pub const LOG_POOL: &str = "standpipe/board";
+
 impl Event {
+    /// Returns whether the event is about the log of throttled agents, which no view shows unasked.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.pool == LOG_POOL
+    }
+
     /// Returns the position of the event among others: by time, and of one instant the refusal
     /// before the pause and the margin that it caused.
     pub(super) fn order(&self) -> (Timestamp, bool) {

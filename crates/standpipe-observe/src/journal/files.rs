@@ -33,6 +33,8 @@ pub struct UnwritableFile {
     pub why: String,
     /// A directory is in its place.
     pub is_directory: bool,
+    /// The file system is mounted read-only.
+    pub is_read_only: bool,
     /// The user id of its owner, where the system has one.
     pub owner: Option<u32>,
 }
@@ -45,6 +47,7 @@ impl UnwritableFile {
             path: path.to_owned(),
             why: text.split(" (os error").next().unwrap_or_default().to_lowercase(),
             is_directory: error.kind() == io::ErrorKind::IsADirectory,
+            is_read_only: error.kind() == io::ErrorKind::ReadOnlyFilesystem,
             owner: meta.as_ref().and_then(owner),
         }
     }

@@ -29,6 +29,9 @@ pub struct Usage {
     pub per_second: Vec<u32>,
     /// Whether the pool held calls back; `false` is shadow mode.
     pub enforced: bool,
+    /// Whether they are calls whose caller named another pool, which counts them too.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub part: bool,
     /// Calls that were admitted.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub calls: u64,

@@ -232,6 +232,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 limit,
                 also,
                 ended,
+                next,
                 refused_for,
                 count,
                 waited_ms,
@@ -246,6 +247,7 @@ fn join(line: &mut Event, event: &Event) -> bool {
                 limit: what,
                 also: others,
                 ended: how,
+                next: then,
                 refused_for: end,
                 count: more,
                 waited_ms: waited,
@@ -254,7 +256,8 @@ fn join(line: &mut Event, event: &Event) -> bool {
             },
         ) if same_pool
             && (&*agent, &*model, &*priority) == (who, which, tier)
-            && (&*reason, &*limit, &*ended, &*refused_for) == (why, what, how, end) =>
+            && (&*reason, &*limit, &*refused_for) == (why, what, end)
+            && (&*ended, &*next) == (how, then) =>
         {
             *count = count.saturating_add(*more);
             *waited_ms = waited_ms.saturating_add(*waited);
@@ -284,6 +287,7 @@ mod tests {
             held_by: Vec::new(),
             also: Vec::new(),
             ended: "admitted".to_owned(),
+            next: None,
             refused_for: None,
             count: 1,
             waited_ms,
@@ -368,7 +372,14 @@ mod tests {
     fn what_was_used_is_written_when_it_is_due_and_when_it_closes() {
         let directory = directory("usage");
         let (writer, pool) = (Writer::default(), pool());
-        let key = UsageKey { pool: &pool, agent: "blog", model: None, tier: None, enforced: true };
+        let key = UsageKey {
+            pool: &pool,
+            agent: "blog",
+            model: None,
+            tier: None,
+            enforced: true,
+            part: false,
+        };
         let admitted = [UsageChange::Admitted { retry: false }];
         assert_eq!(writer.used(key, admitted), None, "nowhere to write to");
         writer.write_to(&JournalDirectory::new(directory.clone()));

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use standpipe_core::{Instant, Reason, Refusal, Reserve, State};
 
-use super::{Label, slot_holders};
+use super::{Label, shortage, slot_holders};
 use crate::refusal::{Why, limit_text, when};
 use crate::time::Now;
 
@@ -48,14 +48,15 @@ pub(crate) fn next_reason(
     // An answer or a call in flight that must end comes last: when is not known.
     let ends = |no: &Refusal| when::instant(no).unwrap_or(Instant::NEVER);
     let is_first = |no: &Refusal| no.reason == first.reason && no.limit == first.limit;
-    let all = state.admission_steps(call, now.store).refusals;
+    let steps = state.admission_steps(call, now.store);
+    let all = &steps.refusals;
     let first_ends = all.iter().find(|no| is_first(no)).map(ends)?;
     let others = all.iter().filter(|no| !is_first(no) && decides_time(no.reason));
     let last = others.max_by_key(|no| ends(no)).filter(|no| ends(no) > first_ends)?;
     Some(NextReason {
         reason: last.reason.into(),
         limit: last.limit.as_ref().map(limit_text),
-        short_by: last.short_by,
+        short_by: shortage(&state.figures(now.store), &steps.cost, last),
         in_use_by: slot_holders(state, last),
     })
 }

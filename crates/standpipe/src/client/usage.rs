@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use standpipe_core::{
-    Action, AgentName, Amounts, Key, Priority, Reserve, State, Text, ThrottleKind, Unit,
+    Action, AgentName, Amounts, Key, PoolRef, Priority, Reserve, State, Text, ThrottleKind, Unit,
 };
+use standpipe_observe::pool_set;
 
 use super::StoreClient;
 use crate::client::PoolClient;
@@ -28,6 +29,8 @@ pub(crate) struct Call<'a> {
     pub(crate) enforced: bool,
     /// Whether its money is computed from what it used.
     pub(crate) priced: bool,
+    /// The pools of a call on several.
+    pub(crate) part_of: Option<&'a PoolRef>,
 }
 
 /// The same for a call whose lease may have been granted to another process.
@@ -39,6 +42,7 @@ pub(crate) struct KnownCall {
     cost: Amounts,
     enforced: bool,
     priced: bool,
+    part_of: Option<PoolRef>,
 }
 
 /// How a call ended.
@@ -82,6 +86,7 @@ impl KnownCall {
             cost: &self.cost,
             enforced: self.enforced,
             priced: self.priced,
+            part_of: self.part_of.as_ref(),
         }
     }
 }
@@ -91,12 +96,12 @@ static SENT: [Unit; 3] = [Unit::Requests, Unit::Points, Unit::Content];
 
 impl StoreClient {
     /// Records that a call was admitted.
-    pub(crate) fn note_admitted(&self, client: &PoolClient, granted: &Granted) {
+    pub(crate) fn note_admitted(&self, client: &PoolClient, granted: &Granted, waited: Duration) {
         let retry = granted.reserve.retry_of.is_some();
         let admitted = granted.is_new.then_some(UsageChange::Admitted { retry });
         // A repeated id that returns an existing lease at once is not a new call.
-        let waited = granted.is_new || !granted.waited.is_zero();
-        let waited = waited.then(|| UsageChange::Waited(millis(granted.waited)));
+        let counts = granted.is_new || !waited.is_zero();
+        let waited = counts.then(|| UsageChange::Waited(millis(waited)));
         self.record(granted.call().whose(client), admitted.into_iter().chain(waited));
     }
 
@@ -178,7 +183,8 @@ impl StoreClient {
         let tier = AgentName::new(agent).and_then(|agent| own_tier(state, &agent));
         let enforced = is_enforced(state);
         drop(dispatcher);
-        let whose = UsageKey { pool: client.pool(), agent, model: None, tier, enforced };
+        let whose =
+            UsageKey { pool: client.pool(), agent, model: None, tier, enforced, part: false };
         self.record(whose, [UsageChange::Refused]);
     }
 
@@ -200,8 +206,9 @@ impl StoreClient {
 
 impl<'a> Call<'a> {
     fn whose(self, client: &'a PoolClient) -> UsageKey<'a> {
-        let Call { agent, model, tier, enforced, .. } = self;
-        UsageKey { pool: client.pool(), agent, model, tier, enforced }
+        let Call { agent, model, tier, enforced, part_of, .. } = self;
+        let part = pool_set::is_part(part_of, client.pool());
+        UsageKey { pool: client.pool(), agent, model, tier, enforced, part }
     }
 }
 
@@ -217,7 +224,8 @@ impl<'a> Requester<'a> {
     fn whose(self, client: &'a PoolClient) -> UsageKey<'a> {
         let Self { reserve, tier } = self;
         let (agent, model) = (reserve.agent.as_str(), reserve.model.as_ref().map(Text::as_str));
-        UsageKey { pool: client.pool(), agent, model, tier, enforced: true }
+        let part = pool_set::is_part(reserve.part_of.as_ref(), client.pool());
+        UsageKey { pool: client.pool(), agent, model, tier, enforced: true, part }
     }
 }
 
@@ -231,6 +239,7 @@ impl Granted {
             cost: &self.reserve.cost,
             enforced: self.enforced,
             priced: self.priced,
+            part_of: self.reserve.part_of.as_ref(),
         }
     }
 }
@@ -268,5 +277,6 @@ pub(crate) fn known_call(state: &State, lease: Key) -> Option<KnownCall> {
         cost: lease.call.cost.clone(),
         enforced: is_enforced(state),
         priced: state.has_prices(),
+        part_of: lease.call.part_of.clone(),
     })
 }

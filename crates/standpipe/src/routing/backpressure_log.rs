@@ -11,6 +11,7 @@ use standpipe_core::{
     Action, AgentName, Amounts, Configure, Facts, Instant, Key, Lease, Limit, PoolConfig, Reserve,
     Rule, Source, Span, Text, bounds,
 };
+pub(crate) use standpipe_observe::journal::LOG_POOL;
 use standpipe_store::PoolName;
 
 use crate::client::PoolClient;
@@ -18,9 +19,6 @@ use crate::client::StoreClient;
 use crate::error::Error;
 use crate::moment::Now;
 use crate::routing::workflow::{Backpressure, Graph};
-
-/// The pool's name, which callers cannot use.
-pub(crate) const LOG_POOL: &str = "standpipe/board";
 
 /// What an agent downstream receives.
 pub(crate) struct Pressure {

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant as Local};
 
+use standpipe_store::PoolName;
+
 use super::reserve_job::{ReserveHandle, ReserveJob};
 use super::set_reserve::SetReserve;
 use super::wait_state::{self, Step, WaitState};
@@ -30,6 +32,8 @@ pub struct Reserving {
     stage: Stage,
     /// Whether only the pool itself is reserved, as a part of a call on several pools.
     is_part: bool,
+    /// The pool that is reserved after it for the same call.
+    next: Option<PoolName>,
 }
 
 enum Stage {
@@ -52,13 +56,14 @@ const POLL: Duration = Duration::from_millis(250);
 impl Reserving {
     pub(crate) fn new(pool: Pool, request: Request) -> Self {
         let (pool, request) = (Box::new(pool), Box::new(request));
-        Self { stage: Stage::Created { pool, request, began: None }, is_part: false }
+        Self { stage: Stage::Created { pool, request, began: None }, is_part: false, next: None }
     }
 
-    /// Reserves a call on this pool alone, whatever pools it lies within.
-    pub(super) fn on_one_pool(pool: Pool, request: Request) -> Self {
+    /// Reserves a call on this pool alone, whatever pools it lies within, before it is reserved on
+    /// the next one.
+    pub(super) fn on_one_pool(pool: Pool, request: Request, next: Option<PoolName>) -> Self {
         let mut reserving = Self::new(pool, request);
-        reserving.is_part = true;
+        (reserving.is_part, reserving.next) = (true, next);
         reserving
     }
 
@@ -133,7 +138,8 @@ impl Reserving {
                 let set = SetReserve::new(vec![(*pool, *request)]);
                 Stage::Several(Box::new(set.since(began)))
             } else {
-                Stage::Waiting(Box::new(WaitState::new(*pool, *request, began)?))
+                let wait = WaitState::new(*pool, *request, began)?.before(self.next.take());
+                Stage::Waiting(Box::new(wait))
             };
         }
         match &mut self.stage {

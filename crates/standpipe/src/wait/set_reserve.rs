@@ -139,7 +139,9 @@ impl SetReserve {
                 // Pools behind this one are held, so this call must not wait for it.
                 request = request.timeout(Duration::ZERO);
             }
-            let reserving = Reserving::on_one_pool(link.pool.clone(), request).since(began);
+            let mut later = self.links[at + 1..].iter().filter(|link| link.lease.is_none());
+            let next = later.next().map(|link| link.pool.name().clone());
+            let reserving = Reserving::on_one_pool(link.pool.clone(), request, next).since(began);
             return Ok(Some(Present::Reserve(at, Box::new(reserving))));
         }
         if self.to_date.is_none() {

@@ -19,7 +19,7 @@ use standpipe_core::Decision;
 use standpipe_core::{
     Action, Configured, Instant, Key, Limit, Phase, Priority, Reason, Refusal, Reserve, Span,
 };
-use standpipe_store::StoreError;
+use standpipe_store::{PoolName, StoreError};
 
 use self::wait_log::WaitLog;
 use crate::client::notify::Notify;
@@ -71,6 +71,10 @@ pub(super) struct WaitState {
     caller: CallerId,
     notify: Arc<Notify>,
     began: Local,
+    /// When the call came to this pool, later than it began if it was on others before.
+    entered: Local,
+    /// The pool that is reserved after this one for the same call.
+    next: Option<PoolName>,
     /// When the caller's time is up, by the clock of this process and, once it is queued, by the
     /// store's. Only the store's clock counts while the machine is suspended.
     deadline: Local,
@@ -146,6 +150,8 @@ impl WaitState {
             limits_result: None,
             notify: Arc::default(),
             began,
+            entered: Local::now(),
+            next: None,
             deadline: began + timeout,
             ends: None,
             no_wait: timeout.is_zero(),
@@ -171,6 +177,12 @@ impl WaitState {
             backpressure: None,
             hold_over: false,
         })
+    }
+
+    /// Sets the pool that is reserved after this one for the same call.
+    pub(super) fn before(mut self, next: Option<PoolName>) -> Self {
+        self.next = next;
+        self
     }
 
     pub(super) const fn handle(&self) -> &Arc<StoreHandle> {
@@ -333,7 +345,7 @@ impl WaitState {
                     Ok(lease) => {
                         // Whoever knows the id of a lease can settle it: it is not logged.
                         tracing::debug!(waited = ?lease.waited(), "admitted");
-                        lease.note_admitted();
+                        lease.note_admitted(self.waited_here(lease.waited()));
                     }
                     Err(error) => {
                         tracing::debug!(%error, "not admitted");

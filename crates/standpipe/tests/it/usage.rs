@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use standpipe::observe::journal::{EventData, EventKind, Journal, Usage};
 use standpipe::{
     Lease, Limit, Pool, PoolConfig, Priority, Reply, Request, Rule, Settings, Span, Standpipe,
 };
 use standpipe::{Throttle, Unit};
+
+use crate::support::{Hand, LONG, at_once, parallel, until};
 
 /// A state directory of its own, gone at the end.
 struct Home(PathBuf);
@@ -242,4 +244,47 @@ fn refusals_count_by_reason_and_tier_also_of_calls_that_never_wait() {
     assert_eq!(critical.map(|line| (line.calls, line.units["tokens"])).next(), Some((1, 900)));
     let waits = lines.iter().flat_map(|line| &line.waits).sum::<u64>();
     assert_eq!(waits, 1, "calls that were refused at once did not wait");
+}
+
+#[test]
+fn a_call_on_two_pools_is_admitted_once_and_waits_on_each_for_itself() {
+    let home = Home::new();
+    let tap = home.tap();
+    let [first, last] = ["t/a", "t/b"].map(|name| tap.pool(name).unwrap());
+    for pool in [&first, &last] {
+        pool.limit(vec![parallel(1)]).blocking().unwrap();
+    }
+    let held = [&first, &last].map(|pool| pool.reserve(at_once()).blocking().unwrap());
+    let began = Instant::now();
+    let mut call = Hand::new(last.reserve(Request::by("both").also("t/a").timeout(LONG)));
+    assert!(call.poll().is_pending());
+    until("the call has waited on the first pool", || began.elapsed().as_millis() > 20);
+    let [on_first, on_last] = held;
+    on_first.cancel().blocking().unwrap();
+    while last.status().blocking().unwrap().waiting == 0 {
+        call.wait();
+        assert!(call.poll().is_pending());
+    }
+    on_last.cancel().blocking().unwrap();
+    let lease = call.run().unwrap();
+    let waited = u64::try_from(lease.waited().as_millis()).unwrap();
+    drop(lease);
+    drop((first, last, tap));
+    let waits = Journal::at(&home.0).events(None, Some(EventKind::Wait));
+    let mut ends = Vec::new();
+    let mut all = 0;
+    for event in waits {
+        let EventData::Wait { ended, next, waited_ms, .. } = event.what else { panic!() };
+        all += waited_ms;
+        ends.push((event.pool, ended, next));
+    }
+    let end = |pool: &str, ended: &str, next: Option<&str>| {
+        (pool.to_owned(), ended.to_owned(), next.map(ToOwned::to_owned))
+    };
+    assert_eq!(ends, [end("t/a", "continued", Some("t/b")), end("t/b", "admitted", None)]);
+    assert!(all <= waited, "{all} of {waited} ms");
+    let lines: Vec<_> = home.lines().into_iter().filter(|line| line.agent == "both").collect();
+    assert!(sum(&lines, |line| line.waited_ms) <= waited, "{lines:?}");
+    let named: Vec<_> = lines.iter().filter(|line| !line.part).map(|line| line.calls).collect();
+    assert_eq!((named, sum(&lines, |line| line.calls)), (vec![1], 2));
 }

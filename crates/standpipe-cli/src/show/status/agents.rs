@@ -23,7 +23,7 @@ const MAX_RATES: usize = 2;
 struct Used<'a> {
     limit: &'a LimitStatus,
     units: u64,
-    /// What the share is of: the usable part, or what all agents took of a bucket in its period.
+    /// What the share is of: the usable part, with what others use.
     whole: u64,
 }
 
@@ -94,19 +94,20 @@ fn used<'a>(status: &'a PoolStatus, agent: &AgentStatus) -> Vec<Used<'a>> {
     let used = status.limits.iter().filter_map(|limit| {
         let own = agent.usage.iter().find(|own| own.limit == limit.limit)?;
         let units = own.used.saturating_add(own.held);
-        Some(Used { limit, units, whole: whole(status, limit).max(units) })
+        Some(Used { limit, units, whole: whole(status, limit) })
     });
     let mut used: Vec<Used<'_>> = used.filter(|used| used.units > 0).collect();
     used.sort_by_key(|used| Reverse(used.per_mille()));
     used
 }
 
-/// What all shares of a limit are of: what is usable, with what others use. What a bucket passed in
-/// its period may be more than it holds.
+/// What all shares of a limit are of: what is usable in its period, with what others use.
 fn whole(status: &PoolStatus, limit: &LimitStatus) -> u64 {
-    let others = status.notable_use_by_others(limit).map_or(0, |(units, _)| units);
-    let own = limit.last_period.map_or(limit.effective, |all| all.saturating_add(limit.held));
-    own.saturating_add(others)
+    limit.refill.unwrap_or(limit.effective).saturating_add(by_others(status, limit))
+}
+
+fn by_others(status: &PoolStatus, limit: &LimitStatus) -> u64 {
+    status.notable_use_by_others(limit).map_or(0, |(units, _)| units)
 }
 
 impl Used<'_> {
@@ -133,11 +134,15 @@ fn text(style: Style, used: &[Used<'_>], status: &PoolStatus, agent: &AgentStatu
             let what = if *units == agent.in_flight as u64 { "in flight" } else { "slots" };
             return format!("{units} of {} {what}", limit.effective);
         };
-        let part = share((*units).into(), (*whole).into());
-        if limit.last_period.is_some() {
-            let units = cost([(limit.unit.as_str(), *units)]);
-            return format!("{units} in the {} ({part} of all)", last(period_ms));
+        if let Some(all) = limit.last_period {
+            // With its burst a bucket passes more than its rate.
+            let part = share((*units).into(), (*whole).into());
+            let all = all.saturating_add(limit.held).saturating_add(by_others(status, limit));
+            let of_all = share((*units).into(), all.max(*units).into());
+            let (count, last) = (cost([(limit.unit.as_str(), *units)]), last(period_ms));
+            return format!("{count} in the {last} ({part} of the limit, {of_all} of all)");
         }
+        let part = share((*units).into(), (*whole).max(*units).into());
         let same = status.limits.iter().filter(|other| other.unit == limit.unit).count();
         let name = if same > 1 { &limit.limit } else { &limit.unit };
         format!("{part} of {name} ({})", amount(&limit.unit, *units))

@@ -43,7 +43,8 @@ pub(super) fn lines(status: &PoolStatus) -> Vec<String> {
         (Some(_), _) => lines.push("after a pause: the next call probes alone".to_owned()),
         (None, Some(back)) => {
             lines.push(format!(
-                "after a pause: calls return by priority until {} ({}), as the limits allow",
+                "after a pause calls return staggered by priority; the return windows end {} \
+                 ({}), and limits may delay calls longer",
                 clock(back.until),
                 remaining(back.for_ms)
             ));

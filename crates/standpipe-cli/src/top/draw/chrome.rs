@@ -90,12 +90,17 @@ fn count(state: &State, pane: Pane) -> usize {
     }
 }
 
-/// The line that says why the source is unavailable.
-pub(super) fn unavailable(style: Style, state: &State) -> Option<Line<'static>> {
-    let why = state.unavailable.as_ref()?;
-    let text = truncate(style, &format!("unavailable, retrying: {why}"), style.width);
+/// The line that says why the source is unavailable, or that the daemon rejected a file.
+pub(super) fn notice(style: Style, state: &State) -> Option<Line<'static>> {
+    let rejected = || {
+        let rejected = state.data.as_ref()?.snapshot.config_rejected.as_ref()?;
+        let at = clock_only(rejected.at);
+        Some(format!("the daemon rejected a configuration at {at}; `standpipe status` has why"))
+    };
+    let unavailable = state.unavailable.as_ref();
+    let text = unavailable.map(|why| format!("unavailable, retrying: {why}")).or_else(rejected)?;
     let bold = tui_style(style, TextRole::Error).add_modifier(Modifier::BOLD);
-    Some(Line::from(Span::styled(text, bold)))
+    Some(Line::from(Span::styled(truncate(style, &text, style.width), bold)))
 }
 
 /// The title of a pane: name, sort order, and a rule to the edge.
@@ -146,9 +151,16 @@ fn message(style: Style, state: &State) -> Line<'static> {
 pub(super) fn key_hints(style: Style, state: &State) -> Line<'static> {
     let arrows = if style.unicode { "↑↓" } else { "jk" };
     let text = match &state.mode {
-        Mode::Browse => format!(
-            "{arrows} row  Tab pane  s sort  / filter  p pause  r resume  x settle  ? help  q quit"
-        ),
+        Mode::Browse => {
+            let all = "s sort  / filter  p pause  r resume  x settle";
+            // The help has the keys that a narrow screen has no room for.
+            let fits = |keys: &&str| columns(arrows) + columns(keys) + 32 <= style.width;
+            let keys = [all, "/ filter  p pause", "/ filter"].into_iter().find(fits);
+            match keys {
+                Some(keys) => format!("{arrows} row  Tab pane  {keys}  ? help  q quit"),
+                None => "? help  q quit".to_owned(),
+            }
+        }
         Mode::Help => "Esc returns; every key does what it says here".to_owned(),
         Mode::Filter => "pool, agent, model or task  Enter keeps it  Esc shows all".to_owned(),
         Mode::Pause { .. } => {

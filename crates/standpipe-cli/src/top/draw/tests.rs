@@ -177,6 +177,27 @@ fn a_long_list_scrolls_to_the_selected_row() {
 }
 
 #[test]
+fn a_rejected_configuration_is_a_line() {
+    let mut data = view_data();
+    data.snapshot.config_rejected = serde_json::from_value(serde_json::json!({
+        "at": "2026-01-31T12:00:00.000Z", "file": "standpipe.toml", "errors": ["line 3"],
+    }))
+    .unwrap();
+    let mut state = state_after("");
+    state.on_fetched(Ok(data));
+    let drawn = text(&screen(&mut state, PLAIN, 80, 24));
+    assert!(drawn.contains("the daemon rejected a configuration at "), "{drawn}");
+}
+
+#[test]
+fn a_narrow_screen_names_the_keys_of_help_and_quit() {
+    for wide in [40, 60, 79, 80] {
+        let drawn = text(&screen(&mut state_after(""), PLAIN, wide, 24));
+        assert!(drawn.trim_end().ends_with("? help  q quit"), "{wide}: {drawn}");
+    }
+}
+
+#[test]
 fn many_pools_are_a_line_each_but_the_selected_one() {
     let mut state = state_after("");
     let mut many = view_data();

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use standpipe::observe::journal::Follow;
-use standpipe::{Error, LeaseHandle, Pool, PoolName, Standpipe};
+use standpipe::{Error, LeaseHandle, Pool, PoolName, Snapshot, Standpipe};
 
 use super::{Action, ROWS, Source};
 use crate::caller;
@@ -24,8 +24,8 @@ pub(crate) struct LedgerSource {
     follow: Option<Follow>,
     /// The daemon of this machine, which knows the calls through its proxy.
     daemon: Option<DaemonClient>,
-    /// Whether that daemon uses this ledger; `None` until it was asked.
-    is_ours: Option<bool>,
+    /// Whether that daemon answers and uses this ledger.
+    is_ours: bool,
     /// The process of the daemon of this store, if one runs.
     daemon_pid: Option<u32>,
 }
@@ -37,7 +37,7 @@ impl LedgerSource {
         daemon: Option<DaemonClient>,
         daemon_pid: Option<u32>,
     ) -> Self {
-        Self { tap, wanted, follow: None, daemon, is_ours: None, daemon_pid }
+        Self { tap, wanted, follow: None, daemon, is_ours: false, daemon_pid }
     }
 
     fn pools(&self) -> Result<Vec<Pool>, Error> {
@@ -51,6 +51,14 @@ impl LedgerSource {
     fn pool(&self, name: &str) -> Result<Pool, String> {
         let name = name.parse().map_err(|_| format!("there is no pool `{name}`"))?;
         Ok(self.tap.existing_pool(&name))
+    }
+
+    /// Returns what the daemon shows, if it uses this ledger: another user or state directory may
+    /// have a daemon at the usual address.
+    fn daemon_view(&self) -> Option<Snapshot> {
+        let view = self.daemon.as_ref()?.get("/v1/pools?rows=1").ok()?;
+        let view = serde_json::from_value::<Snapshot>(view).ok()?;
+        (view.store == self.tap.store_location()).then_some(view)
     }
 
     fn wants(&self, pool: &str) -> bool {
@@ -71,6 +79,9 @@ impl Source for LedgerSource {
         let pools = self.pools().map_err(line)?;
         let mut snapshot = self.tap.snapshot(&pools).blocking().map_err(line)?;
         self.daemon_pid.into_iter().for_each(|pid| snapshot.mark_daemon(pid));
+        let view = self.daemon_view();
+        self.is_ours = view.is_some();
+        snapshot.config_rejected = view.and_then(|view| view.config_rejected);
         match snapshot.unreadable.first() {
             // No pool can be read: the store is unavailable, not a pool.
             Some(first) if snapshot.pools.is_empty() => Err(first.detail.clone()),
@@ -88,13 +99,7 @@ impl Source for LedgerSource {
     }
 
     fn proxied(&mut self) -> Option<Value> {
-        let daemon = self.daemon.as_ref()?;
-        // Another user or state directory may have a daemon at the usual address.
-        if self.is_ours.is_none() {
-            let store = daemon.get("/v1/pools?rows=1").ok()?.get("store")?.as_str()?.to_owned();
-            self.is_ours = Some(store == self.tap.store_location());
-        }
-        self.is_ours?.then(|| daemon.get("/v1/proxied").ok()).flatten()
+        self.daemon.as_ref().filter(|_| self.is_ours)?.get("/v1/proxied").ok()
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), String> {

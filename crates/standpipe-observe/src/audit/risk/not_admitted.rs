@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::super::PoolAudit;
 use super::waits::names;
-use crate::finding::{Finding, counted};
+use crate::finding::{Finding, counted, retry_budget};
 use crate::refusal::Why;
 
 /// A call that timed out has waited: that is another finding.
 const TIMED_OUT: &str = "deadline";
 
-pub(super) fn findings(audit: &PoolAudit) -> Vec<Finding> {
+pub(super) fn findings(audit: &PoolAudit, client_retries: bool) -> Vec<Finding> {
     let mut reasons: BTreeMap<&str, (u64, Vec<&str>)> = BTreeMap::new();
     for agent in &audit.agents {
         for (reason, count) in &agent.not_admitted_for {
@@ -25,17 +25,17 @@ pub(super) fn findings(audit: &PoolAudit) -> Vec<Finding> {
         let verb = if count == 1 { "was" } else { "were" };
         let why = Why::new(reason, None);
         let what = format!("{calls} of {who} {verb} not admitted: {why}");
-        Finding::note("not admitted", what).remedy(remedy(reason, audit))
+        Finding::note("not admitted", what).remedy(remedy(reason, audit, client_retries))
     };
     reasons.into_iter().map(finding).collect()
 }
 
-fn remedy(reason: &str, audit: &PoolAudit) -> String {
+fn remedy(reason: &str, audit: &PoolAudit, client_retries: bool) -> String {
     let pool = &audit.pool;
     match reason {
         "terminal" => format!("fix the account at the provider, then `standpipe resume {pool}`"),
         "never" => "send smaller calls, or raise the limit".to_owned(),
-        "retry_budget" => "switch off the retries of the SDK (`max_retries=0`)".to_owned(),
+        "retry_budget" => retry_budget(client_retries).to_owned(),
         "queue_full" => "send fewer calls at once".to_owned(),
         "store" => "`standpipe doctor` checks the store".to_owned(),
         _ => format!(

@@ -25,6 +25,7 @@ pub(super) const SLOTS: &str = "mostly for a call in flight to end: shorten the 
 enum Cause {
     Pauses,
     Spread,
+    Pace,
     Cap,
     Floor,
     Hold,
@@ -133,6 +134,7 @@ fn cause(agent: &AgentAudit) -> Cause {
     match agent.waited_for.as_deref() {
         Some("pause" | "return_window" | "ramp" | "probe" | "sequential") => Cause::Pauses,
         Some("spread") => Cause::Spread,
+        Some("pace") => Cause::Pace,
         Some("cap") => Cause::Cap,
         Some("hold") => Cause::Hold,
         Some("retry_budget") => Cause::RetryBudget,
@@ -173,6 +175,10 @@ fn remedy(cause: Cause, agents: usize, pauses: impl FnOnce() -> String) -> Strin
         Cause::Pauses => return pauses(),
         Cause::Spread if agents > 1 => "mostly paced as background: give them a higher priority",
         Cause::Spread => "mostly paced as background: give it a higher priority",
+        Cause::Pace => {
+            "mostly for `pace`, the least time between two calls: shorten it in standpipe.toml if \
+             the provider allows"
+        }
         Cause::Cap if agents > 1 => "mostly for their own caps: raise them",
         Cause::Cap => "mostly for its own cap: raise it",
         Cause::Floor if agents > 1 => "mostly for the floors of other agents: lower those",

@@ -67,6 +67,7 @@ fn waited(agent: &str, reason: &str, ended: &str, waited_ms: u64) -> [Event; 2] 
         held_by: Vec::new(),
         also: Vec::new(),
         ended,
+        next: None,
         refused_for: None,
         count,
         waited_ms,
@@ -438,3 +439,39 @@ fn an_average_is_not_above_the_peak() {
 }
 
 mod incidents;
+
+#[test]
+fn calls_that_named_another_pool_are_told_apart() {
+    let mut part = used("blog", 60, 3, 300);
+    if let EventData::Usage(usage) = &mut part.what {
+        (usage.part, usage.retries, usage.cancelled) = (true, 2, 1);
+    }
+    let audit = audit([part, used("blog", 61, 2, 200)], Some(&status(true)));
+    let [blog] = &audit.agents[..] else { panic!("{audit:?}") };
+    let parts = Parts { calls: 2, retries: 2, ..Parts::default() };
+    assert_eq!((blog.calls, blog.parts), (4, parts));
+}
+
+#[test]
+fn a_remedy_fits_its_cause() {
+    let remedy = |events: Vec<Event>, check: &str| {
+        let report = audit(events, Some(&status(true)));
+        found(&report, check)[0].remedy.clone().unwrap()
+    };
+    let [wait, usage] = waited("blog", "pace", "admitted", 10_000);
+    let paced = remedy(vec![used("blog", 600, 1, 0), wait, usage], "waits");
+    assert!(paced.contains("`pace`"), "{paced}");
+    let mut call = used("blog", 600, 1, 0);
+    if let EventData::Usage(usage) = &mut call.what {
+        usage.refused = 1;
+        usage.refusals.insert("retry_budget".to_owned(), 1);
+    }
+    let at_once = remedy(vec![call.clone(), refused("concurrency")], "429s");
+    assert!(at_once.contains("`parallel`"), "{at_once}");
+    let (agent, client) = ("blog".to_owned(), "OpenAI/JS".to_owned());
+    let by_client = event(EventData::ClientRetry { agent, client, guessed: false });
+    let own = remedy(vec![call.clone()], "not admitted");
+    assert!(own.contains("`retry_budget`") && !own.contains("SDK"), "{own}");
+    let of_clients = remedy(vec![call, by_client], "not admitted");
+    assert!(of_clients.contains("`max_retries=0`"), "{of_clients}");
+}

@@ -4,7 +4,7 @@ use standpipe_core::{Limit, Rule, Span, ThrottleKind};
 
 use super::super::*;
 use super::{Kept, NOW, event, one, overview, pool, refused, scene};
-use crate::journal::{Event, EventData};
+use crate::journal::{Event, EventData, UnwritableFile};
 use crate::status::{Incident, LostLedger, Pause, PoolStatus, Retries, Stop};
 use crate::testing::TestPool;
 
@@ -93,6 +93,44 @@ fn a_lost_ledger_is_not_well_while_limits_count_as_full_and_a_week_after() {
     one(&found, Level::Warning, "`my/api`: the ledger of `my/api` was deleted 1 min ago; until");
     let remedy = found[0].remedy.as_ref().unwrap();
     assert!(remedy.contains("docs/recipes/backup.md") && remedy.contains("keep state"), "{remedy}");
+}
+
+#[test]
+fn losses_of_another_store_are_left_out() {
+    let lost = |pool: &str, what: &str| {
+        let what = EventData::Store { what: what.to_owned() };
+        Event { pool: pool.to_owned(), ..event(60_000, what) }
+    };
+    let server = "`my/api` was lost on redis://h; rates count as full";
+    let week = [lost("x/w", "the ledger of `x/w` was deleted"), lost("my/api", server)];
+    one(&Kept::new().found(losses::check, &week), Level::Ok, "no loss of a ledger");
+    let mut kept = Kept::new();
+    kept.scene.store.as_mut().unwrap().place = "redis://h".to_owned();
+    one(&kept.found(losses::check, &week), Level::Warning, "was lost on redis://h");
+}
+
+#[test]
+fn a_pool_in_shadow_mode_is_a_note() {
+    let found = changed(blocked::check, &[], |status| status.enforce = false);
+    one(&found, Level::Note, "`my/api` runs in shadow mode");
+}
+
+#[test]
+fn a_journal_on_a_full_or_read_only_disk_is_not_well() {
+    let mut kept = Kept::new();
+    kept.scene.survey.as_mut().unwrap().free = 100;
+    one(&kept.found(journal::check, &[]), Level::Warning, "its disk is full");
+    let mut kept = Kept::new();
+    kept.scene.store.as_mut().unwrap().unwritable = vec![UnwritableFile {
+        path: "j".into(),
+        why: "read-only file system".to_owned(),
+        is_directory: false,
+        is_read_only: true,
+        owner: None,
+    }];
+    let found = kept.found(journal::check, &[]);
+    one(&found, Level::Warning, "read-only");
+    assert!(found[0].remedy.as_ref().unwrap().starts_with("mount its file system"), "{found:?}");
 }
 
 #[test]
@@ -187,7 +225,14 @@ fn p2_a_retry_budget_that_is_used_up_is_not_well() {
     };
     let says = "the retry budget of `my/api` is used up: 0 of 3 left, so retries are refused for \
                 another 40 s";
-    one(&changed(blocked::check, &[], used_up), Level::Warning, says);
+    let found = changed(blocked::check, &[], used_up);
+    one(&found, Level::Warning, says);
+    let remedy = |found: &[Finding]| found[0].remedy.clone().unwrap();
+    assert!(remedy(&found).contains("`retry_budget`"), "{found:?}");
+    let (agent, client) = ("blog".to_owned(), "OpenAI/JS".to_owned());
+    let retry = EventData::ClientRetry { agent, client, guessed: false };
+    let found = changed(blocked::check, &[event(0, retry)], used_up);
+    assert!(remedy(&found).contains("`max_retries=0`"), "{found:?}");
 }
 
 #[test]
@@ -227,6 +272,7 @@ fn a_slot_that_no_process_owns_is_not_well_while_others_want_it() {
         held_by: Vec::new(),
         also: Vec::new(),
         ended: "refused".to_owned(),
+        next: None,
         refused_for: None,
         count: 1,
         waited_ms: 50,

@@ -29,12 +29,19 @@ impl WaitState {
             model: self.reserve.model.as_ref().map(ToString::to_string),
             priority: self.tier.map(|tier| tier_word(tier).to_owned()),
         };
+        let is_granted = matches!(end, WaitEnd::Admitted | WaitEnd::Continued(_));
         let Some(what) = self.waits.event(caller, end, self.began + waited) else { return };
         self.handle.store_client().journal().note(self.pool.name(), what);
         // How long an admitted call waited is noted with its admission.
-        if end != WaitEnd::Admitted {
+        if !is_granted {
+            let waited = self.waited_here(waited);
             self.handle.store_client().note_waited(&self.client, self.requester(), waited);
         }
+    }
+
+    /// Returns the part of a wait that was spent on this pool.
+    pub(super) fn waited_here(&self, waited: Duration) -> Duration {
+        waited.saturating_sub(self.entered.saturating_duration_since(self.began))
     }
 
     /// Records that the call was not admitted.

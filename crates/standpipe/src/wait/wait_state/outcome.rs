@@ -76,7 +76,8 @@ impl WaitState {
             slack,
             parent: parent.map(Box::new),
         };
-        self.note_wait(WaitEnd::Admitted, waited);
+        let end = self.next.take().map_or(WaitEnd::Admitted, WaitEnd::Continued);
+        self.note_wait(end, waited);
         if let Some(refusal) = &grant.instead_of {
             self.note_shadow(refusal);
         }
@@ -106,7 +107,7 @@ impl WaitState {
         }
         let state = dispatcher.participant.replica().state();
         let look = Look { queued: hold, state, cost: &self.reserve.cost };
-        self.waits.look(look, now, self.began);
+        self.waits.look(look, now, self.entered);
         self.ends.get_or_insert(now.store + self.reserve.patience);
         self.last = Some(Refused {
             position: Some(hold.position),

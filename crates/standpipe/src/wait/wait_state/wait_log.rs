@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant as Local};
 
 use standpipe_core::{Amounts, LimitId, Queued, Reason, State};
+use standpipe_store::PoolName;
 
 use crate::journal::{EventData, WaitPart};
 use crate::moment::Now;
@@ -30,9 +31,11 @@ pub(super) struct Look<'a> {
 }
 
 /// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WaitEnd {
     Admitted,
+    /// This pool granted the call, which has to be admitted on the next one too.
+    Continued(PoolName),
     /// For this reason; [`Reason::Deadline`] if the call timed out.
     Refused(Reason),
     Cancelled,
@@ -99,6 +102,7 @@ impl WaitLog {
             held_by: longest.held_by.clone(),
             also: also.collect(),
             ended: end.as_str().to_owned(),
+            next: end.next(),
             refused_for: end.refused_for().map(|reason| reason.as_str().to_owned()),
             count: 1,
             waited_ms: millis(all),
@@ -114,19 +118,27 @@ impl WaitLog {
 }
 
 impl WaitEnd {
-    const fn as_str(self) -> &'static str {
+    const fn as_str(&self) -> &'static str {
         match self {
             Self::Admitted => "admitted",
+            Self::Continued(_) => "continued",
             Self::Refused(_) => "refused",
             Self::Cancelled => "cancelled",
         }
     }
 
     /// The reason that is not the call's timeout.
-    const fn refused_for(self) -> Option<Reason> {
+    fn refused_for(&self) -> Option<Reason> {
         match self {
-            Self::Refused(Reason::Deadline) | Self::Admitted | Self::Cancelled => None,
-            Self::Refused(reason) => Some(reason),
+            Self::Refused(reason) => Some(*reason).filter(|reason| *reason != Reason::Deadline),
+            Self::Admitted | Self::Continued(_) | Self::Cancelled => None,
+        }
+    }
+
+    fn next(&self) -> Option<String> {
+        match self {
+            Self::Continued(next) => Some(next.to_string()),
+            _ => None,
         }
     }
 }
