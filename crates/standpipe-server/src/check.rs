@@ -3,9 +3,9 @@
 //! `up`, a reload, `config check` and `doctor` share them, so that what one accepts the others do.
 //! No message contains a token or a key.
 
+use standpipe::config::{ConfigError, Problem, ProviderSettings, TextError, nearest};
 use standpipe::observe::format_ms;
 use standpipe::{PoolName, Settings, Span};
-use standpipe::config::{ConfigError, Problem, ProviderSettings, TextError, nearest};
 
 use crate::daemon::{Options, address};
 use crate::failure::Failure;

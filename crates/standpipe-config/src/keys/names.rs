@@ -55,11 +55,10 @@ impl NamedTable for PoolSettings {
                 ("`pool` is a list", tables.filter_map(name_in).next())
             }
             DeValue::Table(table) => {
-                let is_own = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-                    let key: &str = key.get_ref();
-                    !value.get_ref().is_table() && key.parse::<PoolName>().is_err()
-                };
-                if table.is_empty() || !table.iter().all(is_own) {
+                let has_names = table.iter().any(|(key, value)| {
+                    value.get_ref().is_table() || key.get_ref().parse::<PoolName>().is_ok()
+                });
+                if table.is_empty() || has_names {
                     return None;
                 }
                 ("the pool has no name", name_in(all.value))

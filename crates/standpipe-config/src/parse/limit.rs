@@ -181,8 +181,9 @@ pub(super) fn unknown(key: &str, value: &str) -> TextError {
             Ok(_) => value.to_owned(),
             Err(_) => format!("\"{value}\""),
         };
-        let remedy =
-            format!("it belongs to the pool: write `margin = {value}` in its table of standpipe.toml");
+        let remedy = format!(
+            "it belongs to the pool: write `margin = {value}` in its table of standpipe.toml"
+        );
         return TextError::new(what, remedy);
     }
     // The rate comes first and has no name on the command line.
