@@ -343,7 +343,7 @@ mod tests {
             (
                 throttle,
                 "invalid value `lease1_",
-                "name its pool, and the lease with --lease: standpipe throttle my/rate --lease lease1_",
+                "name its pool too: standpipe throttle my/rate --lease lease1_",
             ),
             ("down --force", "unknown option `--force`", "leave it out"),
         ]);

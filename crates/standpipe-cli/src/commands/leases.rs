@@ -49,7 +49,7 @@ pub(super) fn ended(tap: &Standpipe, error: Error) -> Failure {
     // The step that failed may be the one that found the lease expired.
     tap.flush_journal();
     let since = SystemTime::now().checked_sub(LOOK_BACK);
-    let events = |kind| tap.journal().events(since, Some(kind)).into_iter().rev();
+    let events = |kind| tap.journal().events(since, Some(kind)).rev();
     let settled = || {
         events(EventKind::Settle).find_map(|event| match event.what {
             EventData::Settle { lease, by, .. } if lease == id => Some((by, clock(event.at))),

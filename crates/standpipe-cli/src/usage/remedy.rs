@@ -75,7 +75,7 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
     }
 }
 
-/// The remedy for a word in the wrong shape: a pool with an option or without, a limit as an option.
+/// The remedy for a word in the wrong shape: a pool with or without an option, a limit as one.
 fn shape(command: &str, word: &str, words: &[OsString]) -> Option<String> {
     let has_command = words.iter().any(|word| word == "--");
     let option = word.strip_prefix("--");
@@ -125,10 +125,7 @@ pub(super) fn of_lease(error: &clap::Error, command: &str) -> Option<String> {
     let lease: LeaseId = error.get(ContextKind::InvalidValue)?.to_string().parse().ok()?;
     Some(match command {
         "standpipe throttle" | "standpipe observe" => {
-            format!(
-                "name its pool, and the lease with --lease: {command} {} --lease {lease}",
-                lease.pool()
-            )
+            format!("name its pool too: {command} {} --lease {lease}", lease.pool())
         }
         _ => format!("name its pool, `{}`", lease.pool()),
     })
