@@ -205,6 +205,18 @@ impl Context {
         }
     }
 
+    /// Notes a task that no route of the file names, if its name resembles one that does.
+    pub(crate) fn note_task(settings: &standpipe::Settings, task: Option<&str>, printer: &Printer) {
+        let routed = || settings.routes.keys().map(String::as_str);
+        let Some(task) = task.filter(|task| routed().all(|known| known != *task)) else { return };
+        if let Some(near) = standpipe::config::nearest(task, routed()) {
+            printer.note(&format!(
+                "no [route] of the configuration file is for the task `{task}`; did you mean \
+                 `{near}`?"
+            ));
+        }
+    }
+
     /// Checks the further pools of a call, before anything is reserved or created.
     ///
     /// # Errors

@@ -93,7 +93,8 @@ fn message(error: &clap::Error, words: &[OsString]) -> Message {
     }
     let Described { what, hint } = describe::of(error);
     let remedy = remedy::of(error, &command, words);
-    let hint = hint.or(remedy).unwrap_or_else(|| format!("see `{command} --help`"));
+    let hint = remedy::of_lease(error, &command).or(hint).or(remedy);
+    let hint = hint.unwrap_or_else(|| format!("see `{command} --help`"));
     Message::new(&what, &hint)
 }
 
@@ -308,6 +309,43 @@ mod tests {
                 "unknown option `-limit`",
                 "did you mean `--limit`?",
             ),
+        ]);
+    }
+
+    #[test]
+    fn a_word_in_the_wrong_shape_has_the_right_one_in_the_hint() {
+        let throttle = "throttle lease1_UJONRQAc5gJI8HLgAAAAAAAAAAJteS9yYXRl";
+        assert_printed(&[
+            ("events my/x", "unexpected argument `my/x`", "write --pool my/x"),
+            (
+                "status --pool my/x",
+                "unknown option `--pool`",
+                "leave --pool out, write: standpipe status my/x",
+            ),
+            (
+                "reserve my/x -- make all",
+                "unexpected argument `make`",
+                "`reserve` runs no command, write: standpipe hold my/x -- make",
+            ),
+            ("reserve a/b c/d", "unexpected argument `c/d`", "write --also c/d"),
+            ("hold a/b c/d -- true", "unexpected argument `c/d`", "write --also c/d"),
+            (
+                "hold a/b --parallel 5 -- x",
+                "unknown option `--parallel`",
+                "write --limit parallel=5",
+            ),
+            (
+                "reserve a/b --requests=9/s",
+                "unknown option `--requests`",
+                "write --limit requests=9/s",
+            ),
+            ("up -d", "unknown option `-d`", "did you mean `--detach`?"),
+            (
+                throttle,
+                "invalid value `lease1_",
+                "name its pool too: standpipe throttle my/rate --lease lease1_",
+            ),
+            ("down --force", "unknown option `--force`", "leave it out"),
         ]);
     }
 

@@ -38,7 +38,8 @@ Examples:
 /// Check the installation and print findings with remedies
 ///
 /// Exits with 0 if there is nothing worse than a warning, with 78 when the configuration is
-/// invalid, with 69 when the store is unusable.
+/// invalid, with 69 when the store is unusable or lost a ledger, with 77 when the provider stopped
+/// a pool.
 #[derive(Debug, Args)]
 #[command(help_template = super::PAGE, before_help = DOCTOR)]
 pub(crate) struct Doctor {}

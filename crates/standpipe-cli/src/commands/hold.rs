@@ -233,9 +233,9 @@ fn not_found(name: &str) -> (String, String) {
         return (missing(), "check its name and $PATH".to_owned());
     }
     let folder = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-    let gone = folder.filter(|above| !above.exists()).last().unwrap_or(path);
-    (
-        format!("there is no file `{name}`"),
-        format!("check the path: `{}` does not exist", gone.display()),
-    )
+    let remedy = match folder.filter(|above| !above.exists()).last() {
+        Some(gone) => format!("check the path: `{}` does not exist", gone.display()),
+        None => "check the path".to_owned(),
+    };
+    (format!("there is no file `{name}`"), remedy)
 }

@@ -19,6 +19,10 @@ const MAX_SHOWN: usize = 40;
 
 /// Parses an id. Ids are opaque to callers, so an invalid one is a lease that does not exist.
 pub(super) fn id(text: &str) -> Result<LeaseId, Failure> {
+    if text.trim().is_empty() {
+        let hint = "give the id that `reserve` printed; a variable such as $lease may be empty";
+        return Err(Failure::new(Exit::NoLease, "no_lease", "the id of the lease is empty", hint));
+    }
     text.trim().parse().map_err(|error: InvalidLeaseId| {
         let mut shown: String = text.chars().take(MAX_SHOWN).collect();
         if text.chars().nth(MAX_SHOWN).is_some() {
@@ -45,12 +49,24 @@ pub(super) fn ended(tap: &Standpipe, error: Error) -> Failure {
     // The step that failed may be the one that found the lease expired.
     tap.flush_journal();
     let since = SystemTime::now().checked_sub(LOOK_BACK);
-    let events = tap.journal().events(since, Some(EventKind::Reclaim));
-    let why = events.into_iter().rev().find_map(|event| match event.what {
+    let events = |kind| tap.journal().events(since, Some(kind)).rev();
+    let settled = || {
+        events(EventKind::Settle).find_map(|event| match event.what {
+            EventData::Settle { lease, by, .. } if lease == id => Some((by, clock(event.at))),
+            _ => None,
+        })
+    };
+    let why = events(EventKind::Reclaim).find_map(|event| match event.what {
         EventData::Reclaim { lease, why, .. } if lease == id => Some((why, clock(event.at))),
         _ => None,
     });
-    let Some((why, at)) = why else { return error.into() };
+    let Some((why, at)) = why else {
+        let Some((by, at)) = settled() else { return error.into() };
+        let what = format!("the lease {id} on `{pool}` has ended: `{by}` settled it at {at}");
+        let hint = "nothing changed; a new call needs a lease of its own";
+        return Failure::new(Exit::NoLease, "lease_gone", &what, hint)
+            .with("pool", json!(pool.as_str()));
+    };
     let (why, hint) = match why.as_str() {
         "expired" => (
             format!("it expired at {at}"),

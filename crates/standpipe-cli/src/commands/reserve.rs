@@ -55,6 +55,7 @@ pub(super) fn run(args: &Reserve, context: &Context, printer: &Printer) -> Comma
     report_route(&pool, &args.call, printer);
     let before = Context::note_new_pool(&tap, &pool, limits, printer)?;
     Context::note_agent(tap.settings(), agent.as_str(), printer);
+    Context::note_task(tap.settings(), args.work.task.as_deref(), printer);
     let signals = listen()?;
     let lease = admit((&tap, &pool), request.clone(), left, printer, &signals);
     Context::note_changed_limits(&pool, &before, limits, lease.as_ref().ok(), printer);

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ErrorKind};
-use standpipe::PoolName;
 use standpipe::config::nearest;
+use standpipe::{LeaseId, PoolName, Unit};
 
 use super::{cut, synonyms};
 use crate::args::{Cli, parse};
@@ -14,8 +14,11 @@ use crate::args::{Cli, parse};
 pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Option<String> {
     let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-    if let Some(meant) = synonyms::option(command, &argument).filter(|_| is_unknown) {
-        return Some(meant);
+    if is_unknown {
+        let meant = synonyms::option(command, &argument);
+        if let Some(meant) = meant.or_else(|| shape(command, &argument, words)) {
+            return Some(meant);
+        }
     }
     match (command, argument.as_str()) {
         ("standpipe hold", "<POOL>" | "[POOL]") if error.kind() == ErrorKind::ValueValidation => {
@@ -66,11 +69,66 @@ pub(super) fn of(error: &clap::Error, command: &str, words: &[OsString]) -> Opti
             Some(format!("for example: {}", example(command, pool(words).as_deref())?))
         }
         _ => {
-            let suggested = error.get(ContextKind::SuggestedArg).map(ToString::to_string);
-            let meant = suggested.or_else(|| similar_option(command, &argument))?;
+            let meant = similar_option(command, &argument)?;
             Some(format!("did you mean `{meant}`?"))
         }
     }
+}
+
+/// The remedy for a word in the wrong shape: a pool with or without an option, a limit as one.
+fn shape(command: &str, word: &str, words: &[OsString]) -> Option<String> {
+    let has_command = words.iter().any(|word| word == "--");
+    let option = word.strip_prefix("--");
+    match command {
+        "standpipe events" if is_pool(word) => Some(format!("write --pool {word}")),
+        "standpipe reserve" | "standpipe hold"
+            if is_pool(word) && (has_command || command == "standpipe reserve") =>
+        {
+            Some(format!("write --also {word}"))
+        }
+        "standpipe reserve" if has_command && option.is_none() => {
+            let pool = pool(words).unwrap_or_else(|| "POOL".to_owned());
+            Some(format!("`reserve` runs no command, write: standpipe hold {pool} -- {word}"))
+        }
+        "standpipe reserve" | "standpipe hold" => {
+            let is_own = |unit: &&str| matches!(Unit::named(unit), None | Some(Unit::Other(_)));
+            let unit = option.filter(|unit| *unit == "parallel" || !is_own(unit))?;
+            let example = if unit == "parallel" { "5" } else { "60/min" };
+            let value = value_of(word, words).unwrap_or_else(|| example.to_owned());
+            Some(format!("write --limit {unit}={value}"))
+        }
+        _ if word == "--pool" && takes_pool(command) => {
+            let pool = value_of(word, words).unwrap_or_else(|| "POOL".to_owned());
+            Some(format!("leave --pool out, write: {command} {pool}"))
+        }
+        _ => None,
+    }
+}
+
+/// The value of an option that is not known, after a space or `=`.
+fn value_of(option: &str, words: &[OsString]) -> Option<String> {
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    let own = words.find(|word| word.split('=').next() == Some(option))?;
+    let value = own.split_once('=').map(|(_, value)| value).or_else(|| words.next())?;
+    (!value.starts_with('-')).then(|| cut(value))
+}
+
+/// Whether a command takes a pool without an option.
+fn takes_pool(command: &str) -> bool {
+    let top = Cli::command();
+    let known = find(&top, command).into_iter().flat_map(clap::Command::get_positionals);
+    known.into_iter().any(|argument| argument.get_id() == "pool")
+}
+
+/// The remedy for a lease in the place of a pool.
+pub(super) fn of_lease(error: &clap::Error, command: &str) -> Option<String> {
+    let lease: LeaseId = error.get(ContextKind::InvalidValue)?.to_string().parse().ok()?;
+    Some(match command {
+        "standpipe throttle" | "standpipe observe" => {
+            format!("name its pool too: {command} {} --lease {lease}", lease.pool())
+        }
+        _ => format!("name its pool, `{}`", lease.pool()),
+    })
 }
 
 /// Whether another command has an option.

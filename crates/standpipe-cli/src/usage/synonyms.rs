@@ -52,6 +52,13 @@ pub(super) fn option(command: &str, word: &str) -> Option<String> {
         ("standpipe up", "--verbose" | "-v") => {
             return Some("write --log-level debug".to_owned());
         }
+        ("standpipe up", "-d" | "--daemon" | "--background") => {
+            return Some("did you mean `--detach`?".to_owned());
+        }
+        ("standpipe down", "--force" | "--now" | "-f") => {
+            let hint = "leave it out, a daemon that has not ended after 15 s is named with its pid";
+            return Some(hint.to_owned());
+        }
         (_, "--verbose" | "-v") => {
             return Some("`standpipe events` shows what happened, and why calls waited".to_owned());
         }

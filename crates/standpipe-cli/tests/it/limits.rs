@@ -26,7 +26,7 @@ fn a_bucket_with_a_burst_is_given_on_the_command_line() {
     assert_eq!((&bucket["amount"], &bucket["used"]), (&json!(60), &json!(2)), "{bucket}");
     for (wrong, says) in [
         ("requests=60/h,brust=3", "did you mean `burst`?"),
-        ("requests=60/h,tokens=5/h", "a limit of its own"),
+        ("requests=60/h,tokens=5/h", "--limit of its own"),
         ("requests=60/h,burst=0", "at least 1"),
     ] {
         let ran = home.run(["reserve", "my/api", "--limit", wrong, "--timeout", "0"]);

@@ -9,6 +9,11 @@ use crate::http::problem::Problem;
 pub(crate) async fn unknown_path(uri: Uri) -> Problem {
     let path = uri.path();
     let hint = match similar_path(path) {
+        None if path.starts_with("/v1/pools/") => {
+            "name a pool in the query: GET /v1/pools?pool=my/slots; all paths are in /openapi.json"
+                .to_owned()
+        }
+        None if path.starts_with("/v1/") => "all paths are in /openapi.json".to_owned(),
         Some(similar) => format!("did you mean `{similar}`? All paths are in /openapi.json"),
         None => "paths of the API begin with /v1 (see /openapi.json), those of the proxy with a \
                  provider: /anthropic/v1/messages"
@@ -58,7 +63,13 @@ fn fill(template: &str, path: &str) -> String {
 pub(super) async fn unknown_method(method: Method, uri: Uri) -> Problem {
     let (method, path) = (shown(method.as_str()), uri.path());
     let what = format!("`{}` does not support {method}", shown(path));
-    let hint = format!("use {}", methods_of(path).join(" or "));
+    let step = path.strip_prefix("/v1/leases/").and_then(|step| {
+        ["commit", "cancel", "heartbeat"].into_iter().find(|known| *known == step)
+    });
+    let hint = match step {
+        Some(step) => format!("name the lease in the path: POST /v1/leases/{{id}}/{step}"),
+        None => format!("use {}", methods_of(path).join(" or ")),
+    };
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what, hint)
 }
 

@@ -137,6 +137,11 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
         let hint = format!("did you mean `{meant}`?");
         assert!(problem["hint"].as_str().unwrap().starts_with(&hint), "{problem}");
     }
+    let pool = daemon.get("/v1/pools/my/slots").problem(404, "not_found");
+    assert!(pool["hint"].as_str().unwrap().contains("GET /v1/pools?pool="), "{pool}");
+    let commit = daemon.ask("POST", "/v1/leases/commit", &[JSON], b"");
+    let commit = commit.problem(405, "method_not_allowed");
+    assert_eq!(commit["hint"], "name the lease in the path: POST /v1/leases/{id}/commit");
     for (method, path) in [
         ("GET", "/v1/leases"),
         ("PUT", "/v1/pools"),

@@ -44,6 +44,43 @@ fn a_lease_that_has_ended_says_why_and_what_to_do() {
 }
 
 #[test]
+fn the_one_who_settled_a_lease_of_another_process_is_named() {
+    let home = Home::new();
+    let holder = home.hold_the_slot();
+    let lease = home.status("my/slots")["leases"][0]["id"].as_str().unwrap().to_owned();
+    let mut first = home.command(["commit", &lease]);
+    let first = Ran::of(&first.env("STANDPIPE_AGENT", "ops").output().unwrap());
+    first.printed();
+    let again = home.run(["commit", &lease]);
+    again.failed(66, &["has ended: `ops` settled it at ", "hint: nothing changed"]);
+    drop(holder);
+}
+
+#[test]
+fn an_empty_lease_is_perhaps_an_empty_variable() {
+    let home = Home::new();
+    let hint = "a variable such as $lease may be empty";
+    home.run(["commit", ""]).failed(66, &["the id of the lease is empty", hint]);
+}
+
+#[test]
+fn a_misspelled_task_is_noted() {
+    let home = Home::new();
+    home.configure("[pool.\"a/b\"]\nparallel = 9\n[route]\nclassify = [\"a/b\"]\n");
+    let reserve = |task| home.run(["reserve", "a/b", "--as", "blog", "--task", task]).err;
+    assert!(reserve("clasify").contains("the task `clasify`; did you mean `classify`?"));
+    assert_eq!((reserve("classify"), reserve("translate")), (String::new(), String::new()));
+}
+
+#[test]
+fn only_a_missing_folder_is_named() {
+    let home = Home::new();
+    let hint = "there is no file `./build.sh`\nhint: check the path; nothing was reserved";
+    home.run(["hold", "my/slots", "--limit", "parallel=1", "--", "./build.sh"])
+        .failed(127, &[hint]);
+}
+
+#[test]
 fn a_refusal_is_listed_before_the_pause_that_it_causes() {
     let home = Home::new();
     home.run(["reserve", "my/api", "--limit", "requests=60/min"]).printed();
