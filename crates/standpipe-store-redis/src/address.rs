@@ -227,7 +227,7 @@ const DATABASE: InvalidAddress = InvalidAddress {
     remedy: "write redis://host/0, or nothing; a cluster has only database 0",
 };
 const PORT: InvalidAddress = InvalidAddress {
-    what: "the store's port is not a number",
+    what: "the store's port is not a number from 1 to 65535",
     remedy: "write for example redis://host:6379",
 };
 const HOST: InvalidAddress = InvalidAddress {

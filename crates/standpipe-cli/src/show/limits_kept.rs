@@ -30,8 +30,8 @@ pub(crate) fn over_flags(
             "; a file comes before flags: change it there, or leave --limit out".to_owned()
         }
         "file" => format!(
-            "; no file that is read here describes it: `standpipe store reset {pool} --yes` deletes \
-             those limits and the recorded use"
+            "; no file that is read here describes it: `standpipe store reset {pool} --yes` \
+             deletes those limits and the recorded use"
         ),
         _ if origin.changes > 0 => "; change the pool again, or leave --limit out".to_owned(),
         _ => format!("; code and flags can only tighten a limit: {}", to_loosen(pool)),

@@ -397,8 +397,8 @@ mod tests {
         assert_eq!(queue.expected()[3], late);
     }
 
-    /// The one ahead needs both slots, of which a call holds one. It is admitted when that call ends,
-    /// and does not have to give up before those behind it have their turn.
+    /// The one ahead needs both slots, of which a call holds one. It is admitted when that call
+    /// ends, and does not have to give up before those behind it have their turn.
     #[test]
     fn the_timeout_of_a_call_that_waits_for_slots_is_no_instant_for_those_behind_it() {
         let mut queue = Queue::new(Some(2));

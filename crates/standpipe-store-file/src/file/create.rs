@@ -99,8 +99,8 @@ impl FileLog {
             return self.create(&[]);
         }
         self.store.warn(format!(
-            "the ledger of `{}` was deleted; rates count as full and recover over one period, slots \
-             after `lease_ttl`",
+            "the ledger of `{}` was deleted; rates count as full and recover over one period, \
+             slots after `lease_ttl`",
             self.pool
         ));
         self.create(&[Action::Forgotten])
