@@ -98,6 +98,10 @@ pub struct Explanation {
     /// Whether limits count as full because the store lost the ledger.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recovers: bool,
+    /// Whether the limits are from a configuration file. Those of code and flags can only be
+    /// tightened.
+    #[serde(skip)]
+    pub from_file: bool,
     /// The calls of this agent that wait already, in order.
     pub waiting: Vec<TicketStatus>,
     /// Whether the call keeps its units here while it waits on another pool.
@@ -178,6 +182,7 @@ impl Explanation {
             holders: if lacks_slots { holders(pool, state, now, processes) } else { Vec::new() },
             stopped_holders: stopped_holders(state, processes),
             recovers: recovers(state, now),
+            from_file: state.facts().provenance.file,
             waiting,
             holds: false,
             bound_by: None,

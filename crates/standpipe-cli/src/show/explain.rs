@@ -329,6 +329,7 @@ fn hints(explanation: &Explanation) -> Vec<String> {
         priority: explanation.priority.as_str(),
         stopped: &explanation.stopped_holders,
         limits: &explanation.limits,
+        from_file: explanation.from_file,
         lacks_two: explanation.next.is_some()
             && refused.is_some_and(|why| why.reason == Reason::Limit),
     };

@@ -116,6 +116,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) stopped: &'a [u32],
     /// The limits of the pool.
     pub(crate) limits: &'a [LimitStatus],
+    /// Whether the limits of the pool are from a configuration file.
+    pub(crate) from_file: bool,
     /// Whether the call lacks room on two limits.
     pub(crate) lacks_two: bool,
 }
@@ -129,10 +131,9 @@ impl Situation<'_> {
     /// What to do about a window of the provider: a response shows when the next one has begun.
     fn about_reset(&self, reset: &ProviderReset, name: Option<&str>) -> String {
         let pool = self.pool;
+        let observe = format!("`standpipe observe {pool} -` reads a response");
         if reset.followed {
-            return format!(
-                "wait; `standpipe observe {pool} -` reads a response that shows the new window"
-            );
+            return format!("wait; {observe} that shows the new window");
         }
         let limit = self.limits.iter().find(|limit| Some(limit.limit.as_str()) == name);
         let stated = limit.and_then(|limit| {
@@ -140,11 +141,15 @@ impl Situation<'_> {
             let rate = plain::rate(&Unit::named(&limit.unit)?, limit.amount, period);
             Some(format!(" ({} = {{ rate = \"{rate}\", resets = \"provider\" }})", limit.unit))
         });
-        format!(
+        let state = format!(
             "state the limit with `resets = \"provider\"` in standpipe.toml{}, and one call tries \
-             after each reset; `standpipe observe {pool} -` reads a response",
+             after each reset",
             stated.unwrap_or_default()
-        )
+        );
+        match reset.ended {
+            true => format!("{observe} that shows the new window, and calls go on; or {state}"),
+            false => format!("{state}; {observe}"),
+        }
     }
 
     /// What others use of a limit, and all of it, if they use a notable part.
@@ -212,7 +217,8 @@ pub(crate) fn to_do(why: &Why<'_>, situation: &Situation<'_>) -> String {
         return format!("{reset}; else wait: running processes report their calls");
     }
     if why.reason == Reason::Limit.as_str() && why.limit == Some("parallel") {
-        return "wait for a call to end, or raise `parallel` in standpipe.toml".to_owned();
+        let file = if situation.from_file { "" } else { " (`standpipe config init` writes it)" };
+        return format!("wait for a call to end, or raise `parallel` in standpipe.toml{file}");
     }
     let known = MEANINGS.iter().find(|(known, ..)| known.as_str() == why.reason);
     known.map(|(.., to_do)| to_do.replace("POOL", pool)).unwrap_or_default()

@@ -113,7 +113,8 @@ fn window(reset: &ProviderReset) -> String {
     match (reset.followed, reset.ended) {
         (true, true) => format!("; the provider's window ended {at}"),
         (true, false) => format!("; the provider's window ends {at}"),
-        (false, _) => format!("; the provider announced a reset at {at}"),
+        (false, true) => format!("; the provider's reset at {at} has passed"),
+        (false, false) => format!("; the provider announced a reset at {at}"),
     }
 }
 

@@ -40,7 +40,11 @@ pub(super) fn lines(style: Style, status: &PoolStatus) -> Vec<String> {
         vec![
             title(style, at, "used by"),
             agent.name.clone(),
-            share_bar(style, BAR, largest(used)),
+            // Without limits there is nothing to have a share of.
+            match status.limits.is_empty() {
+                true => String::new(),
+                false => share_bar(style, BAR, largest(used)),
+            },
             [
                 text(style, used, status, agent),
                 style.paint(TextRole::Muted, &about(style, agent, used)),

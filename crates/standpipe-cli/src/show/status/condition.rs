@@ -214,6 +214,7 @@ fn waiting(status: &PoolStatus) -> Option<String> {
         priority: first.priority.as_str(),
         stopped: &stopped,
         limits: if first.on.is_some() { &[] } else { &status.limits },
+        from_file: status.origin.source.as_str() == "file",
         lacks_two: first.next.is_some() && first.reason == Some(Reason::Limit.into()),
     };
     Some(unowned.unwrap_or_else(|| to_do(&why, &situation))).filter(|text| !text.is_empty())

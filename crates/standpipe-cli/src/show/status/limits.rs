@@ -151,7 +151,8 @@ fn window(reset: &ProviderReset) -> String {
     match (reset.followed, reset.ended) {
         (true, false) => format!("resets at {at} ({left})"),
         (true, true) => format!("the provider's window ended {at}"),
-        (false, _) => format!("the provider announced a reset at {at}"),
+        (false, true) => format!("the provider's reset at {at} has passed"),
+        (false, false) => format!("the provider announced a reset at {at}"),
     }
 }
 
