@@ -1,17 +1,19 @@
 //! Adds up the journal's events by pool and agent.
 
+mod measure;
+
 use std::collections::BTreeMap;
 
 use standpipe_core::{Priority, Unit};
 use standpipe_store::PoolName;
 
+use self::measure::{Measure, measures};
 use super::risk::Incidents;
 use super::series::Series;
 use super::{AIM, AgentAudit, AgentRate, LimitAudit, Parts, PoolAudit, Rate, risk};
 use crate::amount::percent;
 use crate::journal::{Event, EventData, Usage};
-use crate::others;
-use crate::status::{AgentStatus, Label, LimitKind, LimitStatus, PoolStatus};
+use crate::status::{AgentStatus, Label, LimitKind, PoolStatus};
 use crate::time::Timestamp;
 
 /// How often a running process writes what its calls used.
@@ -71,19 +73,6 @@ struct Agent {
     admitted: Series,
     units: BTreeMap<String, Series>,
     parts: Parts,
-}
-
-/// A limit that rates are measured by.
-struct Measure {
-    limit: String,
-    unit: String,
-    period_ms: u64,
-    stated: Option<u64>,
-    /// The most that it allows in any one period.
-    peak_stated: Option<u64>,
-    /// The usable part of that.
-    peak_usable: Option<u64>,
-    by_others: u64,
 }
 
 impl JournalTotals {
@@ -472,39 +461,6 @@ impl Parts {
 
 fn parallel(status: &PoolStatus) -> Option<u64> {
     status.limits.iter().find(|limit| limit.kind == LimitKind::Parallel).map(|limit| limit.amount)
-}
-
-/// The rates of a pool, and always requests per minute, because every agent makes requests.
-fn measures(status: Option<&PoolStatus>) -> Vec<Measure> {
-    let limits =
-        status.into_iter().flat_map(|status| status.limits.iter().map(move |l| (status, l)));
-    let rates = limits.filter_map(|(status, limit)| measure(status, limit));
-    let mut measures: Vec<Measure> = rates.collect();
-    if !measures.iter().any(|measure| measure.unit == "requests") {
-        let (limit, unit) = ("requests per 1min".to_owned(), "requests".to_owned());
-        let (stated, peak_stated, peak_usable) = (None, None, None);
-        let (period_ms, by_others) = (60_000, 0);
-        let requests =
-            Measure { limit, unit, period_ms, stated, peak_stated, peak_usable, by_others };
-        measures.insert(0, requests);
-    }
-    measures
-}
-
-/// `None` for calls in flight, which are no rate.
-fn measure(status: &PoolStatus, limit: &LimitStatus) -> Option<Measure> {
-    let stated = others::stated(limit);
-    // A full bucket passes its burst, and what it regains in the period.
-    let peak = |rate: u64, burst: u64| Some(rate.saturating_add(burst));
-    Some(Measure {
-        limit: limit.limit.clone(),
-        unit: limit.unit.clone(),
-        period_ms: limit.period_ms?,
-        stated: Some(stated),
-        peak_stated: peak(stated, limit.burst.unwrap_or(0)),
-        peak_usable: peak(limit.effective, limit.refill.unwrap_or(0)),
-        by_others: others::used_by_others(status, limit),
-    })
 }
 
 #[cfg(test)]
