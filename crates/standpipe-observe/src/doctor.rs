@@ -145,8 +145,7 @@ impl Diagnosis {
         let file = rejected.file.as_deref().unwrap_or("its configuration file");
         let what = format!("rejected {file} at {at}: {}", rejected.errors.join("; "));
         let finding = Finding::warning("daemon", what);
-        let remedy = "correct the file; the previous configuration stays active";
-        self.findings.push(finding.remedy(remedy));
+        self.findings.push(finding.remedy(rejected.remedy()));
     }
 
     /// How many findings there are of a level.

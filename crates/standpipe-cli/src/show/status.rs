@@ -102,7 +102,7 @@ pub(crate) fn rejected(style: Style, rejected: Option<&ConfigRejected>) -> Strin
     let text = format!("the daemon rejected {file} at {}", clock(rejected.at));
     let mut lines = vec![style.paint(TextRole::Error, &text)];
     lines.extend(rejected.errors.iter().flat_map(|error| sentence(2, style.width, error)));
-    lines.push("hint: correct the file; the previous configuration stays active".to_owned());
+    lines.extend(sentence(0, style.width, &format!("hint: {}", rejected.remedy())));
     lines.join("\n") + "\n\n"
 }
 
@@ -174,6 +174,7 @@ fn heading(style: Style, status: &PoolStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use standpipe::{AgentName, Amounts, Limit, PoolConfig, Rule, Span, Unit};
     use standpipe_core::{Action, Configure, Event, Instant, Key, Reserve, Source, State};
     use standpipe_observe::time::Now;
@@ -204,6 +205,20 @@ mod tests {
         let bars = shown.lines().filter(|line| line.starts_with("  requests")).count();
         assert!(bars == 1 && shown.starts_with("e/f  ") && shown.contains("active"), "{shown}");
         assert!(shown.contains("Idle pools are a line each"), "{shown}");
+    }
+
+    #[test]
+    fn a_file_that_needs_a_restart_has_nothing_to_correct() {
+        let style = Style { colour: false, unicode: true, width: 80 };
+        let shown = |errors: &[&str]| {
+            let errors: Vec<&str> = errors.to_vec();
+            let file =
+                json!({"at": "2026-01-31T16:59:20.000Z", "file": "s.toml", "errors": errors});
+            rejected(style, Some(&serde_json::from_value(file).unwrap()))
+        };
+        let restart = "`listen` has changed, which needs a restart; restart the daemon";
+        assert!(shown(&[restart]).contains("hint: restart the daemon"));
+        assert!(shown(&[restart, "unknown key"]).contains("hint: correct the file"));
     }
 
     #[test]

@@ -39,6 +39,17 @@ pub struct ConfigRejected {
     pub errors: Vec<String>,
 }
 
+impl ConfigRejected {
+    /// Returns what to do. A file that only needs a restart has nothing to correct.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self.errors.iter().all(|error| error.contains("needs a restart")) {
+            true => "restart the daemon; until then the previous configuration stays active",
+            false => "correct the file; the previous configuration stays active",
+        }
+    }
+}
+
 /// A pool that cannot be read.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
