@@ -95,8 +95,8 @@ pub(crate) const UNLIMITED: &str = "no rate of this pool is known: state the pro
 pub(crate) const TOO_MANY_AT_ONCE: &str = "the provider accepts fewer calls at once: state or \
                                            lower `parallel` in standpipe.toml";
 
-/// What to do about retries that the budget refuses. Clients that retry on their own are blamed only
-/// if one was seen.
+/// What to do about retries that the budget refuses. Clients that retry on their own are blamed
+/// only if one was seen.
 pub(crate) const fn retry_budget(client_retries: bool) -> &'static str {
     if client_retries {
         "find out why the calls fail, and switch off the retries of the SDK (`max_retries=0`)"
