@@ -17,7 +17,7 @@ use standpipe_store::PoolName;
 
 use self::tally::JournalTotals;
 use crate::finding::Finding;
-use crate::journal::{Event, EventKind};
+use crate::journal::{Event, EventKind, Usage};
 use crate::status::{Label, PoolStatus};
 use crate::time::Timestamp;
 
@@ -181,6 +181,15 @@ pub struct Parts {
 }
 
 impl Parts {
+    fn add(&mut self, usage: &Usage) {
+        let calls = usage.calls.saturating_sub(usage.cancelled);
+        self.calls = self.calls.saturating_add(calls);
+        self.retries = self.retries.saturating_add(usage.retries);
+        self.refused = self.refused.saturating_add(usage.refused);
+        let cost = usage.units.get("usd").copied().unwrap_or(0);
+        self.micro_usd = self.micro_usd.saturating_add(cost);
+    }
+
     fn is_none(&self) -> bool {
         *self == Self::default()
     }

@@ -22,9 +22,9 @@ use self::step::{denial, steps};
 use crate::refusal::when::NEW_WINDOW;
 use crate::refusal::{Refused, When};
 use crate::status::{
-    AgentShares, Expected, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason, PoolStatus,
-    Processes, ProviderReset, TicketStatus, VerdictKind, amounts, breaker, claim_of, forecast_of,
-    lease_status, next_reason, recovers, shares_of, shortage,
+    AgentShares, Delay, Expected, KeptUnits, Label, LeaseStatus, LimitStatus, NextReason,
+    PoolStatus, Processes, ProviderReset, TicketStatus, VerdictKind, amounts, breaker, claim_of,
+    forecast_of, lease_status, next_reason, recovers, shares_of, shortage,
 };
 use crate::time::Now;
 
@@ -157,7 +157,9 @@ impl Explanation {
         };
         let denial = |no: &Refusal| {
             let reset = reset.filter(|_| first.is_some_and(|first| first.limit == no.limit));
-            Denial { reset, ..denial(state, &figures, &asked, (&judged, place), no, now) }
+            let delay = waiting.first().filter(|_| no.reason == Reason::Hold && queued.is_some());
+            let delay = delay.and_then(|ticket| ticket.delay.clone());
+            Denial { reset, delay, ..denial(state, &figures, &asked, (&judged, place), no, now) }
         };
         let next = first.and_then(|no| next_reason(state, &asked, no, now));
         let lacks_slots = |no: &Refusal| no.limit == Some(LimitId::Parallel);
@@ -188,6 +190,14 @@ impl Explanation {
             bound_by: None,
             others: Vec::new(),
         })
+    }
+}
+
+impl Explanation {
+    /// Names what delays the call, where a step denies it for that.
+    pub fn set_delay(&mut self, delay: Option<Delay>) {
+        let noes = self.steps.iter_mut().flat_map(|step| &mut step.noes);
+        noes.filter(|no| no.reason == Reason::Hold).for_each(|no| no.delay.clone_from(&delay));
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) use self::agent_use::{
     superior_of,
 };
 pub use self::backpressure::Backpressure;
-pub use self::calls::{LeaseStatus, TicketStatus};
+pub use self::calls::{Delay, LeaseStatus, TicketStatus};
 pub use self::forecast::Expected;
 pub(crate) use self::forecast::forecast_of;
 pub use self::label::{

@@ -220,7 +220,7 @@ pub mod observe {
     pub use standpipe_observe::journal::{self, Journal};
     pub use standpipe_observe::refusal::Why;
     pub use standpipe_observe::status::{
-        AgentShares, AgentStatus, AgentUsage, ConfigRejected, Incident, KeptUnits, Label,
+        AgentShares, AgentStatus, AgentUsage, ConfigRejected, Delay, Incident, KeptUnits, Label,
         LeaseStatus, LimitStatus, LostLedger, Money, NextReason, OfflineStatus, Origin,
         ParentStatus, Pause, PausedBy, PoolState, ProviderReset, RampStatus, Retries, Stop,
         ThrottleStatus, TicketStatus, Unavailable, Unreadable, reset_if_idle,

@@ -7,7 +7,10 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use standpipe_observe::status::{LostLedger, Snapshot, Unreadable, join};
+use standpipe_core::{AgentName, Reason};
+use standpipe_observe::status::{
+    Backpressure, Delay, LostLedger, Snapshot, TicketStatus, Unreadable, join,
+};
 
 use crate::client::operation::Operation;
 use crate::error::Error;
@@ -69,8 +72,26 @@ impl Standpipe {
             Err(Error::Store(error)) if error.is_transient() => Vec::new(),
             backpressure => backpressure?,
         };
+        for ticket in read.iter_mut().flat_map(|pool| &mut pool.tickets) {
+            self.name_upstream(ticket, &backpressure);
+        }
         let (store, pools) = (self.store_location(), read);
         Ok(Snapshot { store, pools, backpressure, unreadable, lost, config_rejected: None })
+    }
+
+    /// Names the agent that a call is held for.
+    fn name_upstream(&self, ticket: &mut TicketStatus, throttled: &[Backpressure]) {
+        if ticket.reason != Some(Reason::Hold.into()) || ticket.delay.is_some() {
+            return;
+        }
+        ticket.delay = AgentName::new(&ticket.agent).and_then(|agent| {
+            let upstream = self.graph().upstream_of(&agent)?;
+            let holds = |one: &&Backpressure| {
+                AgentName::new(&one.agent).and_then(|name| upstream.get(&name)) == Some(&true)
+            };
+            let longest = throttled.iter().filter(holds).max_by_key(|one| one.until_ms)?;
+            Some(Delay::Upstream(longest.agent.clone()))
+        });
     }
 
     /// Reads the other pools that calls draw on, a bounded number. One that cannot be read is left

@@ -130,6 +130,10 @@ impl Standpipe {
         self.operation(Self::read_backpressure)
     }
 
+    pub(crate) fn graph(&self) -> &Graph {
+        self.tap.graph()
+    }
+
     pub(crate) fn read_backpressure(&self) -> Result<Vec<Backpressure>, Error> {
         if **self.tap.graph() == Graph::default() {
             return Ok(Vec::new());

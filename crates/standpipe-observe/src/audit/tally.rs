@@ -448,17 +448,6 @@ impl Agent {
     }
 }
 
-impl Parts {
-    fn add(&mut self, usage: &Usage) {
-        let calls = usage.calls.saturating_sub(usage.cancelled);
-        self.calls = self.calls.saturating_add(calls);
-        self.retries = self.retries.saturating_add(usage.retries);
-        self.refused = self.refused.saturating_add(usage.refused);
-        let cost = usage.units.get("usd").copied().unwrap_or(0);
-        self.micro_usd = self.micro_usd.saturating_add(cost);
-    }
-}
-
 fn parallel(status: &PoolStatus) -> Option<u64> {
     status.limits.iter().find(|limit| limit.kind == LimitKind::Parallel).map(|limit| limit.amount)
 }

@@ -7,7 +7,7 @@ use standpipe_core::{
 
 use crate::refusal::{When, limit_text};
 use crate::status::{
-    KeptUnits, Label, PausedBy, ProviderReset, agents_ahead, is_by_cap, is_zero, kept_from,
+    Delay, KeptUnits, Label, PausedBy, ProviderReset, agents_ahead, is_by_cap, is_zero, kept_from,
     needs_all, rate_users, shortage, slot_holders, superior_of,
 };
 use crate::time::{Now, Timestamp};
@@ -71,6 +71,9 @@ pub struct Denial {
     /// The agent of a higher priority that it leaves units to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superior: Option<String>,
+    /// What delays it, if that is not the pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// Who ordered the pause, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedBy>,
@@ -184,6 +187,7 @@ pub(super) fn denial(
         alone: needs_all(figures, &judged.cost, refusal),
         kept: kept_from(state, reserve, refusal, now),
         superior: superior_of(state, refusal, judged.tier),
+        delay: None,
         paused: PausedBy::of(state, refusal, now),
         reset: None,
         returns: Returns::of(state, refusal, judged.tier, now),

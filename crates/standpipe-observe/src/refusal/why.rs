@@ -8,7 +8,7 @@ use standpipe_core::Unit;
 use super::Refused;
 use crate::amount::grouped;
 use crate::explain::Denial;
-use crate::status::{KeptUnits, PausedBy, ProviderReset, TicketStatus};
+use crate::status::{Delay, KeptUnits, PausedBy, ProviderReset, TicketStatus};
 
 /// What is known about a refusal, without its instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Why<'a> {
     pub kept: &'a [KeptUnits],
     /// The agent of a higher priority that it leaves units to.
     pub superior: Option<&'a str>,
+    /// What delays it, if that is known.
+    pub delay: Option<&'a Delay>,
     /// Who ordered the pause, and when.
     pub paused: Option<&'a PausedBy>,
     /// Whether the agent's own cap is what the call can never fit.
@@ -62,6 +64,7 @@ impl<'a> Why<'a> {
             alone: false,
             kept: &[],
             superior: None,
+            delay: None,
             paused: None,
             by_cap: false,
             reset: None,
@@ -103,6 +106,7 @@ impl TicketStatus {
             alone: self.alone,
             kept: &self.kept,
             superior: self.superior.as_deref(),
+            delay: self.delay.as_ref(),
             paused: self.paused.as_ref(),
             by_cap: false,
             reset: self.reset.as_ref(),
@@ -127,6 +131,7 @@ impl Denial {
             alone: self.alone,
             kept: &self.kept,
             superior: self.superior.as_deref(),
+            delay: self.delay.as_ref(),
             paused: self.paused.as_ref(),
             by_cap: self.by_cap,
             reset: self.reset.as_ref(),
@@ -152,9 +157,15 @@ impl fmt::Display for Why<'_> {
             },
             "return_window" => f.write_str("after the pause callers return staggered by priority"),
             "zone" | "yield" | "spread" => self.fmt_protected(f, limit),
-            "hold" => f.write_str(
-                "it is delayed before a retry, or because an agent it depends on is throttled",
-            ),
+            "hold" => match self.delay {
+                Some(Delay::Retry) => f.write_str("it is delayed before a retry"),
+                Some(Delay::Upstream(agent)) => {
+                    write!(f, "it is delayed because {agent}, which it depends on, is throttled")
+                }
+                None => f.write_str(
+                    "it is delayed before a retry, or because an agent it depends on is throttled",
+                ),
+            },
             "probe" => f.write_str("the probe after a pause has not been answered yet"),
             "sequential" => f.write_str("several agents were throttled, so calls go one at a time"),
             "retry_budget" => f.write_str("too many of the last minute's calls were retries"),

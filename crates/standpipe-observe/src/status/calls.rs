@@ -53,6 +53,18 @@ pub struct LeaseStatus {
     pub also: Vec<String>,
 }
 
+/// What delays a call before it takes its turn.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Delay {
+    /// It is another try of an earlier call.
+    Retry,
+    /// This agent, which it depends on, is throttled.
+    Upstream(String),
+}
+
 /// A queued call.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +117,9 @@ pub struct TicketStatus {
     /// The agent of a higher priority that it leaves units to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superior: Option<String>,
+    /// What delays it, if that is not the pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
     /// Who ordered the pause that it waits for, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<PausedBy>,

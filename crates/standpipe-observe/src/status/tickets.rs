@@ -1,15 +1,15 @@
 //! Describes the queued calls of a pool: why each waits, and until when.
 
 use standpipe_core::{
-    Decision, LimitUsage, Phase, QueueKey, Queued, Refusal, Reserve, State, Ticket,
+    Decision, Key, LimitUsage, Phase, QueueKey, Queued, Reason, Refusal, Reserve, State, Ticket,
 };
 use standpipe_store::PoolName;
 
 use super::forecast::forecasts;
 use super::read::{agent_of, process_of, within};
 use super::{
-    KeptUnits, PausedBy, Processes, ProviderReset, TicketStatus, agents_ahead, amounts, kept_from,
-    needs_all, next_reason, shortage, slot_holders, superior_of,
+    Delay, KeptUnits, PausedBy, Processes, ProviderReset, TicketStatus, agents_ahead, amounts,
+    kept_from, needs_all, next_reason, shortage, slot_holders, superior_of,
 };
 use crate::pool_set::PoolSet;
 use crate::refusal::limit_text;
@@ -63,6 +63,7 @@ pub(super) fn tickets(
             alone: why.as_ref().is_some_and(|no| needs_all(figures, &ticket.call.cost, no)),
             kept: why.as_ref().map(|no| kept(state, ticket, no, now)).unwrap_or_default(),
             superior: why.as_ref().and_then(|no| superior_of(state, no, place.tier)),
+            delay: delay_of(why.as_ref(), ticket.call.retry_of),
             paused: why.as_ref().and_then(|refusal| PausedBy::of(state, refusal, now)),
             next,
             reset,
@@ -83,6 +84,12 @@ pub(super) fn tickets(
         }
     };
     ordered.map(status).collect()
+}
+
+/// Returns what delays a call. The ledger knows a retry, and not who is upstream.
+fn delay_of(why: Option<&Refusal>, retry_of: Option<Key>) -> Option<Delay> {
+    let held = why.is_some_and(|no| no.reason == Reason::Hold);
+    retry_of.filter(|_| held).map(|_| Delay::Retry)
 }
 
 /// Returns the reserve that claims a ticket.

@@ -3,7 +3,7 @@
 //! All pools decide, so no answer of one of them has an exact instant.
 
 use standpipe_core::{AgentName, Amounts, Priority, Reserve, Unit};
-use standpipe_observe::status::{Label, TicketStatus};
+use standpipe_observe::status::{Delay, Label, TicketStatus};
 use standpipe_store::PoolName;
 
 use super::Pool;
@@ -38,6 +38,7 @@ impl Pool {
         let (store_client, client) = self.present()?;
         let reserve = self.resolve(&store_client, &client, &request)?;
         let mut explanation = store_client.explain(&client, &reserve)?;
+        explanation.set_delay(self.delay_of(&explanation));
         if explanation.advice.is_some() {
             explanation.advice = self.advise_now(&request)?;
         }
@@ -50,6 +51,15 @@ impl Pool {
             }
         }
         Ok(explanation.with_others(others, &|pool| holds.iter().any(|held| held == pool)))
+    }
+
+    /// Returns what delays the call that an explanation is about, if it waits.
+    fn delay_of(&self, explanation: &Explanation) -> Option<Delay> {
+        explanation.waits_ms?;
+        let tap = Standpipe::of(std::sync::Arc::clone(self.tap()));
+        let seen = tap.read_snapshot(std::slice::from_ref(self)).ok()?;
+        let mut tickets = seen.pools.first()?.tickets.iter();
+        tickets.find(|ticket| ticket.agent == explanation.agent)?.delay.clone()
     }
 
     /// Returns a question that is about a call of the agent that waits already, with the other

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use standpipe::observe::journal::{EventData, EventKind, Journal, Usage};
+use standpipe::observe::Timestamp;
+use standpipe::observe::journal::{Event, EventData, EventKind, Journal, Usage};
 use standpipe::{
     Lease, Limit, Pool, PoolConfig, Priority, Reply, Request, Rule, Settings, Span, Standpipe,
 };
@@ -287,4 +288,25 @@ fn a_call_on_two_pools_is_admitted_once_and_waits_on_each_for_itself() {
     assert!(sum(&lines, |line| line.waited_ms) <= waited, "{lines:?}");
     let named: Vec<_> = lines.iter().filter(|line| !line.part).map(|line| line.calls).collect();
     assert_eq!((named, sum(&lines, |line| line.calls)), (vec![1], 2));
+}
+
+#[test]
+fn the_log_of_throttled_agents_is_audited_only_by_name() {
+    let home = Home::new();
+    let lines = ["standpipe/board", "t/a"].map(|pool| {
+        let (lease, agent, why) = ("l".to_owned(), "picard".to_owned(), "expired".to_owned());
+        let what = EventData::Reclaim { lease, agent, why };
+        let event = Event { at: Timestamp::now(), pool: pool.to_owned(), what };
+        serde_json::to_string(&event).unwrap() + "\n"
+    });
+    std::fs::create_dir_all(&home.0).unwrap();
+    std::fs::write(home.0.join("journal.jsonl"), lines.concat()).unwrap();
+    let tap = home.tap();
+    let names = |pool: Option<&str>| {
+        let pool = pool.map(|name| name.parse().unwrap());
+        let audit = tap.audit(pool.as_ref(), Duration::from_secs(60)).unwrap();
+        audit.pools.iter().map(|pool| pool.pool.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None), ["t/a"]);
+    assert_eq!(names(Some("standpipe/board")), ["standpipe/board"]);
 }

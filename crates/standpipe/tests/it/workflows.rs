@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use standpipe::{Reason, Reply, Request, Span, Throttle};
 
-use crate::support::{World, at_once, file};
+use crate::support::{Hand, LONG, World, at_once, file, until};
 
 const CHAIN: &str = "\
 [pool.\"anthropic/sonnet\"]\nparallel = 9\n\
@@ -86,6 +86,38 @@ fn a_held_call_waits_and_blocks_no_other() {
     github.reserve(at_once()).blocking().unwrap().commit([]).blocking().unwrap();
     world.passes(Span::secs(30), &[&process]);
     github.reserve(hasty("data")).blocking().unwrap().commit([]).blocking().unwrap();
+}
+
+#[test]
+fn the_views_name_the_agent_that_a_call_is_held_for() {
+    let world = World::new();
+    let process = world.process_with(file(&format!("{CHAIN}hold = true\n"), 1));
+    let (model, github) = (process.pool("anthropic/sonnet"), process.pool("github/core"));
+    let report = Throttle::default().agent("ralph").retry_after(Duration::from_secs(30));
+    model.throttle(&report).blocking().unwrap();
+    let mut held = Hand::new(github.reserve(Request::by("data").timeout(LONG)));
+    assert!(held.poll().is_pending());
+    let waiting = || github.status().blocking().unwrap().waiting;
+    until("the call waits", || waiting() == 1);
+    let why = "it is delayed because ralph, which it depends on, is throttled";
+    let seen = process.tap.snapshot(std::slice::from_ref(&github)).blocking().unwrap();
+    assert_eq!(seen.pools[0].tickets[0].why().unwrap().to_string(), why);
+    let explanation = github.explain(&Request::by("data")).blocking().unwrap();
+    let no = explanation.steps.iter().flat_map(|step| &step.noes).next().unwrap();
+    assert_eq!(no.why().to_string(), why);
+    // A delayed retry is held for nobody.
+    model.resume().blocking().unwrap();
+    held.run().unwrap().commit([]).blocking().unwrap();
+    let first = github.reserve(hasty("data")).blocking().unwrap();
+    let retry = Request::by("data").retry_of(first.id().clone()).hold(Duration::from_secs(9));
+    let mut delayed = Hand::new(github.reserve(retry.timeout(LONG)));
+    let before = waiting();
+    assert!(delayed.poll().is_pending());
+    until("the retry waits", || waiting() > before);
+    let seen = process.tap.snapshot(std::slice::from_ref(&github)).blocking().unwrap();
+    let tickets = seen.pools[0].tickets.iter().filter_map(|ticket| ticket.why());
+    let whys: Vec<String> = tickets.map(|why| why.to_string()).collect();
+    assert!(whys.contains(&"it is delayed before a retry".to_owned()), "{whys:?}");
 }
 
 /// Without a workflow nothing is recorded, and the log's pool does not exist.
