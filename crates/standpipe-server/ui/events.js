@@ -58,7 +58,7 @@ const held = (text, names) => (names?.length ? `${text}, in use by ${names.join(
 const EVENTS = {
 	wait: (e) => `${e.count === 1 ? `${by(e)} waited ${length(e.waited_ms)}`
 		: `${count(e.count)} calls of ${by(e)} waited ${length(e.waited_ms)}, the longest ${
-			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}${alsoFor(e.also)}), then ${e.ended}${
+			length(e.longest_ms)}`} (${held(waitedFor(e), e.held_by)}${alsoFor(e.also)}), then ${e.ended}${e.next ? ` on ${e.next}` : ""}${
 		e.refused_for ? `: ${reasonText(e.refused_for)}` : ""}`,
 	refuse: (e) => held(refusalText(turnedAway(e)), e.held_by),
 	shadow: (e) => `${by(e)} would have waited: ${reasonText(e.reason, e.limit)}`,

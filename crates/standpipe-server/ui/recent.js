@@ -82,7 +82,7 @@ export class Recent {
 	}
 }
 
-const isShort = (event) => event.kind === "wait" && event.ended === "admitted"
+const isShort = (event) => event.kind === "wait" && ["admitted", "continued"].includes(event.ended)
 	&& (event.longest_ms ?? event.waited_ms) < SHORT;
 
 // The choices of a filter. What is chosen stays, even if it is in no event any more.
