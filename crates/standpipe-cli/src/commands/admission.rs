@@ -79,11 +79,11 @@ pub(super) fn admit(
     let (mut is_noted, mut is_cut_off) = (false, false);
     let notice = |after| match outage(pool) {
         // Also for a log: a store that does not answer is not a wait for quota.
-        Some(what) => {
-            if !std::mem::replace(&mut is_cut_off, true) {
-                printer.note(&format!("{what}; retrying until {}", clock(Timestamp::of(end))));
-            }
+        Some(what) if !is_cut_off => {
+            is_cut_off = true;
+            printer.note(&format!("{what}; retrying until {}", clock(Timestamp::of(end))));
         }
+        Some(_) => {}
         None if is_cut_off || !is_noted && (after >= LOG_AFTER || printer.is_watched()) => {
             // With the other pools that the call draws on.
             let seen = tap.snapshot(std::slice::from_ref(pool)).blocking().ok();

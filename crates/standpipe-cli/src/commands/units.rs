@@ -60,7 +60,7 @@ pub(super) fn note_uncounted(
              {unit}=N"
         ));
     }
-    let limited = |limit: &&Limit| unit_of(limit).is_some_and(|unit| TOKENS.contains(&unit));
+    let limited = |limit: &&Limit| unit_of(limit).is_some_and(|unit| TOKENS.contains(unit));
     let limits = described.into_iter().flat_map(|pool| &pool.limits).filter(limited);
     let units: BTreeSet<&Unit> = limits.filter_map(unit_of).filter(|unit| !named(unit)).collect();
     for unit in units.into_iter().filter(|unit| charged.of(unit) == Some(1)) {
