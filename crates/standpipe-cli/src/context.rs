@@ -167,6 +167,11 @@ impl Context {
         standpipe_server::Options { config: config.clone(), store: store.clone(), listen, log }
     }
 
+    /// Whether the command line names a store, which may be another one on purpose.
+    pub(crate) const fn names_store(&self) -> bool {
+        self.globals.store.is_some()
+    }
+
     /// Whether only errors are printed on standard error.
     pub(crate) const fn is_quiet(&self) -> bool {
         self.globals.quiet

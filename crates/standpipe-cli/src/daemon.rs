@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub(crate) use address::Address;
-pub(crate) use running::{is_silent, pid, rejected_config, store_outage, write_journal};
+pub(crate) use running::{is_silent, other_store, pid, snapshot, store_outage, write_journal};
 
 use crate::failure::{Failure, one_line};
 

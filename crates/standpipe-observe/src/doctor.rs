@@ -140,6 +140,11 @@ impl Diagnosis {
         self.findings.push(Finding::ok("daemon", what));
     }
 
+    /// Adds a warning about the running daemon.
+    pub fn add_daemon_warning(&mut self, what: String, remedy: String) {
+        self.findings.push(Finding::warning("daemon", what).remedy(remedy));
+    }
+
     /// Adds that a running daemon rejected its configuration file, at this time of day.
     pub fn add_rejected_config(&mut self, rejected: &ConfigRejected, at: &str) {
         let file = rejected.file.as_deref().unwrap_or("its configuration file");

@@ -11,8 +11,8 @@ use std::iter::once;
 
 use serde::Serialize;
 use standpipe_core::{
-    Breaker, Decision, Instant, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued,
-    Reason, Refusal, Reserve, State, Ticket, Unit, Zone,
+    Breaker, Decision, LeaseOwner, LimitId, LimitUsage, Priority, QueueKey, Queued, Reason,
+    Refusal, Reserve, State, Ticket, Unit, Zone,
 };
 use standpipe_store::PoolName;
 
@@ -148,9 +148,8 @@ impl Explanation {
             (_, _, Some(why)) => {
                 let expected = forecast_of(state, &asked, now.store);
                 let no = first.map(|no| (no, expected));
-                let reset = no.and_then(|no| {
-                    ProviderReset::deciding_queued(state, &figures, no, Instant::NEVER, now)
-                });
+                let reset =
+                    no.and_then(|no| ProviderReset::deciding_queued(state, &figures, no, now));
                 (admission(state, why, expected, reset.is_some(), now), reset)
             }
             _ => (When::default(), None),

@@ -186,7 +186,8 @@ export class Burn extends Recently {
 		const { top } = this;
 		const step = top < 2.5 ? 0.5 : Math.ceil(top / 5);
 		const drawn = [];
-		for (let of = 0; of <= top; of += step) drawn.push(...this.level(of / top, `${of * 100} %`));
+		for (let of = 0; of <= top; of += step) drawn.push(...this.level(of / top,
+			of < 10 ? `${of * 100} %` : `${of} ×`));
 		drawn.push(...this.level(1 / top, "", "bound"), ...this.times());
 		for (const { points, ink } of this.lines) {
 			drawn.push(this.line(points, (point) => partIn(point) / top, ink));

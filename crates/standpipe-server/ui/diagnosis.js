@@ -204,15 +204,19 @@ function ofWaiting(pool, paused, turned, reasons) {
 		const find = limit && useOf(pool, limit).others > 0 && FIND_OTHERS;
 		return [now, `${name} ${givesUp(next)}`, lost || joined(" ", find, longerFor(next)), "Next", "late"];
 	}
+	// What to do is about the same call and rule as what holds now.
+	const [{ agent, reason, limit }] = reasons;
 	return [now, joined("; ", `${name} ${expected(next)}`, tickets.length === waiting
 		&& boundOf(last) > boundOf(next) && last.reason !== "order" && !isLate(last)
 		&& tickets.every((of) => of.reason === null || instantOf(of).at)
-		&& `${last.agent} last, ${expected(last)}`), lost || adviceFor(reasons[0], pool), "Next"];
+		&& `${last.agent} last, ${expected(last)}`), lost || adviceFor(reasons[0], pool), "Next",
+	`${agent} ${reason} ${limit}`];
 }
 
 const givesUp = (late) => `gives up ${soon(late.deadline_ms)}, before its turn: ${expected(late)}`;
-const longerFor = (late) => `Cancel the call, or raise its --timeout above ${
-	whole(late.waits_ms + boundOf(late))}.`;
+// A bound alone moves on while others are served before.
+const longerFor = (late) => (late.until ?? late.expected ? `Cancel the call, or raise its --timeout above ${
+	whole(late.waits_ms + boundOf(late))}.` : "Cancel the call, or raise its priority or its --timeout.");
 
 // A rule that denied the first call so lately is named beside the one that denies it now, if they
 // alternate: the sentence must not change with each of them.

@@ -7,7 +7,7 @@ use standpipe_server::{Checked, Log};
 use super::CommandResult;
 use super::audit::object;
 use crate::context::{Context, files};
-use crate::daemon::{is_silent, rejected_config, write_journal};
+use crate::daemon::{self, is_silent, write_journal};
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -34,8 +34,16 @@ pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     let pid = running.map(|running| running.pid);
     let is_silent = address.is_some() && is_silent(context);
     diagnosis.add_daemon(address.as_deref().zip(pid), is_silent);
-    if let Some(rejected) = Some(context).filter(|_| !is_silent).and_then(rejected_config) {
-        diagnosis.add_rejected_config(&rejected, &clock(rejected.at));
+    if let Some(running) = Some(context).filter(|_| !is_silent).and_then(daemon::snapshot) {
+        if let Some(rejected) = &running.config_rejected {
+            diagnosis.add_rejected_config(rejected, &clock(rejected.at));
+        }
+        let tap = context.open().ok();
+        let other =
+            tap.and_then(|tap| daemon::other_store(context, &running, &tap.store_location()));
+        if let Some((what, remedy)) = other {
+            diagnosis.add_daemon_warning(what, remedy);
+        }
     }
     if printer.json {
         printer.object(object(json!(diagnosis))?)?;

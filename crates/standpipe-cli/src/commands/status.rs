@@ -8,7 +8,7 @@ use standpipe::observe::Unreadable;
 use super::CommandResult;
 use crate::args::Status;
 use crate::context::Context;
-use crate::daemon::{self, rejected_config};
+use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::{Failure, Message};
 use crate::printer::Printer;
@@ -18,7 +18,12 @@ pub(super) fn run(args: &Status, context: &Context, printer: &Printer) -> Comman
     let tap = context.open_ledger(printer)?;
     let pools = context.pools(&tap, args.pool.as_ref())?;
     let mut snapshot = tap.snapshot(&pools).blocking()?;
-    snapshot.config_rejected = rejected_config(context);
+    if let Some(running) = daemon::snapshot(context) {
+        if let Some((what, remedy)) = daemon::other_store(context, &running, &snapshot.store) {
+            printer.note(&format!("{what}; {remedy}"));
+        }
+        snapshot.config_rejected = running.config_rejected;
+    }
     if let Some(pid) = daemon::pid(context) {
         snapshot.mark_daemon(pid);
     }

@@ -165,8 +165,9 @@ fn without_token(running: Running) -> Result<Running, Failure> {
     Err(Failure::new(
         Exit::Config,
         "daemon",
-        "the daemon requires a token, which SDKs cannot send to the proxy",
-        "remove [server] token_file and listen on 127.0.0.1",
+        "the daemon requires a token, and no variable makes a program send it",
+        "set the header x-standpipe-token in the program, as `standpipe up` shows, or remove \
+         [server] token_file and listen on 127.0.0.1",
     ))
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use standpipe::Snapshot;
-use standpipe::observe::ConfigRejected;
 use standpipe_server::{Log, running};
 
 use super::{Address, DaemonClient};
@@ -12,10 +11,25 @@ use crate::context::Context;
 /// A daemon that does not answer in time is not waited for: the view is about the ledger.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the file that a running daemon rejected. `None` if none runs or it does not answer.
-pub(crate) fn rejected_config(context: &Context) -> Option<ConfigRejected> {
+/// Returns what a running daemon shows. `None` if none runs or it does not answer.
+pub(crate) fn snapshot(context: &Context) -> Option<Snapshot> {
     let reply = client(context)?.get("/v1/pools?rows=1").ok()?;
-    serde_json::from_value::<Snapshot>(reply).ok()?.config_rejected
+    serde_json::from_value(reply).ok()
+}
+
+/// What to know if the daemon of this state directory uses another store: its calls and those of
+/// this command are counted apart.
+pub(crate) fn other_store(
+    context: &Context,
+    daemon: &Snapshot,
+    ours: &str,
+) -> Option<(String, String)> {
+    (daemon.store != ours && !context.names_store()).then(|| {
+        let what = format!("the running daemon uses {}, and this command {ours}", daemon.store);
+        let remedy = "state the store once for both, as `url` in [store] of standpipe.toml: calls \
+                      on different stores are not counted together";
+        (what, remedy.to_owned())
+    })
 }
 
 /// Returns the process of the daemon that runs on the directory of this store.

@@ -125,7 +125,9 @@ pub(crate) struct Situation<'a> {
 impl Situation<'_> {
     /// Fewer slots than stated, because the provider refused calls at once.
     fn has_learned_slots(&self) -> bool {
-        self.limits.iter().any(|limit| limit.unit == "parallel" && limit.effective < limit.amount)
+        let is_learned =
+            |limit: &LimitStatus| limit.learned.is_some() || limit.effective < limit.amount;
+        self.limits.iter().any(|limit| limit.unit == "parallel" && is_learned(limit))
     }
 
     /// What to do about a window of the provider: a response shows when the next one has begun.

@@ -119,7 +119,9 @@ fn when(scene: &Scene, loss: Loss<'_>) -> String {
 }
 
 pub(super) fn keep(scene: &Scene) -> String {
-    match &scene.survey {
+    // The state directory of a store on the network has no ledger.
+    let is_remote = scene.store.as_ref().is_ok_and(|store| store.place.starts_with("redis"));
+    match scene.survey.as_ref().filter(|_| !is_remote) {
         Some(survey) => format!(
             "find out what deleted or replaced it; keep {} and exclude it from cleaners, backups \
              and synchronisation (docs/recipes/backup.md)",

@@ -56,7 +56,6 @@ impl ProviderReset {
         state: &State,
         figures: &[LimitUsage],
         (no, expected): (&Refusal, Option<Expected>),
-        deadline: Instant,
         now: &Now,
     ) -> Option<Self> {
         let (reset, at) = full_window(state, figures, no, now)?;
@@ -68,7 +67,7 @@ impl ProviderReset {
         // The first call is the probe at the reset. The others wait for its response.
         let is_probe = reset.followed && no.reason == Reason::Limit;
         let is_earlier = admitted.is_some_and(|admitted| admitted < at);
-        let waits_for_it = !is_probe && !is_earlier && deadline > at;
+        let waits_for_it = !is_probe && !is_earlier;
         (reset.ended || waits_for_it).then_some(reset)
     }
 }

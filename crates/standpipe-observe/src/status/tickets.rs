@@ -37,9 +37,7 @@ pub(super) fn tickets(
         let ahead = why.as_ref().map(|no| agents_ahead(state, no, *place)).unwrap_or_default();
         let process = process_of(ticket.session, ticket.call.owner, processes);
         let expected = expected.get(&ticket.key).copied();
-        let deciding = |no| {
-            ProviderReset::deciding_queued(state, figures, (no, expected), ticket.deadline, now)
-        };
+        let deciding = |no| ProviderReset::deciding_queued(state, figures, (no, expected), now);
         let reset = why.as_ref().and_then(deciding);
         let set = PoolSet::of(&ticket.call);
         let also = set.beside(pool, within(state));

@@ -9,6 +9,11 @@ use crate::http::problem::Problem;
 pub(crate) async fn unknown_path(uri: Uri) -> Problem {
     let path = uri.path();
     let hint = match similar_path(path) {
+        _ if provider_of(path).is_some() => format!(
+            "the proxy's paths begin with a provider: /{}{}",
+            provider_of(path).unwrap_or_default(),
+            shown(path)
+        ),
         None if path.starts_with("/v1/pools/") => {
             "name a pool in the query: GET /v1/pools?pool=my/slots; all paths are in /openapi.json"
                 .to_owned()
@@ -21,6 +26,20 @@ pub(crate) async fn unknown_path(uri: Uri) -> Problem {
     };
     let what = format!("there is no path `{}`", shown(path));
     Problem::new(StatusCode::NOT_FOUND, "not_found", what, hint)
+}
+
+/// Returns whose path it is without the provider that the proxy needs.
+fn provider_of(path: &str) -> Option<&'static str> {
+    const PATHS: [(&str, &str); 7] = [
+        ("/v1/messages", "anthropic"),
+        ("/v1/chat/", "openai"),
+        ("/v1/completions", "openai"),
+        ("/v1/responses", "openai"),
+        ("/v1/embeddings", "openai"),
+        ("/v1/models", "openai"),
+        ("/v1beta/models", "gemini"),
+    ];
+    PATHS.iter().find(|(known, _)| path.starts_with(known)).map(|(_, provider)| *provider)
 }
 
 /// Other words for what a path does.

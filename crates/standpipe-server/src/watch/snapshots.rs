@@ -37,6 +37,7 @@ pub(crate) async fn run(state: Arc<AppState>) {
     let mut ticks = interval(FRAME_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut sampled: Option<Instant> = None;
+    let mut is_cut_off = false;
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
@@ -49,7 +50,13 @@ pub(crate) async fn run(state: Arc<AppState>) {
             continue;
         }
         // Requests report an unavailable store; here the next reading is soon enough.
-        let Ok(view) = Views::all(&state).await else { continue };
+        let view = Views::all(&state).await;
+        let outage = match &view {
+            Ok(view) => view.outage.as_ref().map(|outage| outage.detail.as_str()),
+            Err(problem) => Some(problem.detail.as_str()),
+        };
+        log_outage(&mut is_cut_off, outage);
+        let Ok(view) = view else { continue };
         if sample_is_due && view.outage.is_none() {
             sampled = Some(Instant::now());
             lock(&state.history).add(&view.snapshot);
@@ -58,6 +65,16 @@ pub(crate) async fn run(state: Arc<AppState>) {
             let text = text(&state, &view, Snapshot::clone(&view.snapshot), DEFAULT_ROWS);
             state.frames.send_replace(Some(Arc::new(SnapshotFrame { view, text })));
         }
+    }
+}
+
+/// Logs once that the store is unavailable, and once that it answers again.
+fn log_outage(is_cut_off: &mut bool, outage: Option<&str>) {
+    let was_cut_off = std::mem::replace(is_cut_off, outage.is_some());
+    match outage {
+        Some(detail) if !was_cut_off => tracing::warn!("the store is unavailable: {detail}"),
+        None if was_cut_off => tracing::info!("the store answers again"),
+        _ => {}
     }
 }
 

@@ -137,6 +137,13 @@ fn a_path_or_method_that_is_not_there_is_a_problem_too() {
         let hint = format!("did you mean `{meant}`?");
         assert!(problem["hint"].as_str().unwrap().starts_with(&hint), "{problem}");
     }
+    for (path, whole) in [
+        ("/v1/chat/completions", "/openai/v1/chat/completions"),
+        ("/v1/messages", "/anthropic/v1/messages"),
+    ] {
+        let hint = daemon.get(path).problem(404, "not_found")["hint"].clone();
+        assert_eq!(hint, format!("the proxy's paths begin with a provider: {whole}"));
+    }
     let pool = daemon.get("/v1/pools/my/slots").problem(404, "not_found");
     assert!(pool["hint"].as_str().unwrap().contains("GET /v1/pools?pool="), "{pool}");
     let commit = daemon.ask("POST", "/v1/leases/commit", &[JSON], b"");

@@ -96,12 +96,9 @@ fn shown(home: &Home, ran: &Ran) -> String {
     let mut text = String::new();
     for line in ran.out.lines().chain(ran.err.lines()) {
         let line = line.replace(home.path.to_str().unwrap(), "~");
-        // The age of a call in flight.
+        // The age of a call in flight, and when its lease ends.
         let line = match line.split_once(" for ").filter(|_| line.starts_with("  holds")) {
-            Some((holds, age)) => {
-                let end = age.find("  ").map_or("", |at| &age[at..]);
-                format!("{holds} for …{end}")
-            }
+            Some((holds, _)) => format!("{holds} for …"),
             None => line,
         };
         let words = line.split(' ').map(|word| match word.starts_with("lease1_") {

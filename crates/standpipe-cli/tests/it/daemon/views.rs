@@ -117,3 +117,20 @@ fn metrics_have_no_lines_of_a_pool_that_was_reset() {
     home.run(["store", "reset", "my/slots", "--yes"]).printed();
     until("its lines are gone", || lines().is_empty().then_some(()));
 }
+
+/// Calls through the daemon and calls of commands are counted apart then, which nobody sees in a
+/// view of one store.
+#[test]
+fn a_daemon_on_another_store_is_reported() {
+    let home = Home::new();
+    let up = ["--store", "memory", "up", "--detach", "--listen", "127.0.0.1:0", "-q"];
+    home.run(up).printed();
+    let status = home.run(["status"]);
+    let doctor = home.run(["doctor"]);
+    let named = home.run(["--store", "memory", "status"]);
+    home.run(["down"]).printed();
+    assert!(status.err.contains("the running daemon uses memory, and this command file:"));
+    let text = doctor.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("the running daemon uses memory") && text.contains("[store]"), "{text}");
+    assert_eq!(named.err, "", "another store on purpose");
+}

@@ -23,7 +23,11 @@ pub(super) fn findings(audit: &PoolAudit, client_retries: bool) -> Vec<Finding> 
     let finding = |(reason, (count, agents)): (&str, (u64, Vec<&str>))| {
         let (calls, who) = (counted(count, "call"), names(&agents));
         let verb = if count == 1 { "was" } else { "were" };
-        let why = Why::new(reason, None);
+        let why = match reason {
+            // Of many calls, on several limits.
+            "order" => "other calls were ahead in the queue".to_owned(),
+            _ => Why::new(reason, None).to_string(),
+        };
         let what = format!("{calls} of {who} {verb} not admitted: {why}");
         Finding::note("not admitted", what).remedy(remedy(reason, audit, client_retries))
     };
