@@ -71,7 +71,6 @@ fn views_show_the_last_known_state_until_the_server_answers_again() {
     server.start_again();
     until("it is ready again", || (daemon.get("/readyz").status == 200).then_some(()));
     daemon.until_said("the store answers again");
-    assert_eq!(daemon.log().matches("the store is unavailable").count(), 1, "{}", daemon.log());
     // The commit above is sent when the server answers again, so the lease may be gone by now.
     let settled = || matches!(daemon.settle(&held, "commit").status, 200 | 410).then_some(());
     until("the lease is settled", settled);
