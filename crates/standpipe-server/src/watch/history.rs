@@ -83,12 +83,12 @@ pub(crate) struct LimitHistory {
     /// provider's limit while others use a notable part of it.
     pub(crate) samples: Vec<[u64; 4]>,
     /// Who used it: from each of these samples on, until the next.
-    pub(crate) agents: Vec<AgentShares>,
+    pub(crate) agents: Vec<SampledAgents>,
 }
 
 /// What the largest agents used of a limit.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AgentShares {
+pub(crate) struct SampledAgents {
     /// Milliseconds since 1970, as in the samples.
     pub(crate) at: u64,
     /// By agent, the five largest at most, with what their calls in flight hold. The rest of the
@@ -144,12 +144,12 @@ impl History {
 impl LimitSeries {
     fn history(&self, limit: &str) -> LimitHistory {
         let samples = self.samples.iter().map(|of| [of.at, of.own, of.others, of.base]);
-        let mut agents: Vec<AgentShares> = Vec::new();
+        let mut agents: Vec<SampledAgents> = Vec::new();
         let mut last: Option<&Shares> = None;
         for Sample { at, by, .. } in &self.samples {
             if last.is_none_or(|last| !Arc::ptr_eq(last, by)) {
                 let used = by.iter().map(|(name, units)| (name.to_string(), *units)).collect();
-                agents.push(AgentShares { at: *at, used });
+                agents.push(SampledAgents { at: *at, used });
             }
             last = Some(by);
         }
