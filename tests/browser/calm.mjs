@@ -149,7 +149,7 @@ test("the marks of a plot are named, and a stop is shaded like a pause", async (
       Math.round(Number(one.getAttribute("width")))));
     const [pausedFor, stoppedFor] = await widths();
     assert.ok(stoppedFor > 4 * pausedFor, `${stoppedFor} px and ${pausedFor} px`);
-    // A stop that has ended, and nobody noted when, is not drawn as if it went on.
+    // A stop that has ended at an unknown time is not drawn as if it went on.
     stage.set([{ ...stopped, terminal: null }]);
     await page.waitForFunction(() => document.querySelectorAll(".burn rect.held").length === 1);
   }, { events, history });

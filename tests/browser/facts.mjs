@@ -339,7 +339,7 @@ test("the daemon's own pid names no call", async () => {
   });
 });
 
-test("limits that are learned were configured by nobody", async () => {
+test("limits that are learned have no source in a configuration", async () => {
   const origin = { source: "code", version: null, written: null, changes: 0, learned: true };
   await staged([pool("my/a", { origin })], (page) =>
     says(page, ".settings", "configured by learned from responses"));

@@ -66,7 +66,7 @@ test("what is known of a new call, and nothing that is not", async () => {
 const refused = (ms, name, more) => ({ at: at(ms), pool: "my/a", kind: "refuse", agent: name,
   reason: "terminal", count: 1, timeout_ms: 0, ...more });
 
-test("refusals are one line from one cause to the next, whoever was refused", async () => {
+test("refusals are one line from one cause to the next, for all agents", async () => {
   const events = [refused(-60_000, "blog", { reason: "limit", limit: MINUTE }),
     { at: at(-50_000), pool: "my/a", kind: "throttle", agent: "finder", about: "terminal" },
     { at: at(-50_000), pool: "my/a", kind: "stop" },

@@ -58,7 +58,7 @@ pub enum Action {
         lease: Key,
     },
     /// Reports that the caller of a ticket is gone. A ticket with an id keeps its position and
-    /// blocks nobody until it is asked for again; any other ticket ends.
+    /// blocks no other until its id is reserved again; any other ticket ends.
     Leave {
         /// The ticket.
         ticket: Key,

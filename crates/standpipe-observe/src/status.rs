@@ -92,7 +92,7 @@ pub struct PoolStatus {
     /// Set after the store lost the ledger, while rates count as full and return over one period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovering: Option<Pause>,
-    /// When the store lost the ledger, if nobody has stated the limits that were in it again.
+    /// When the store lost the ledger, while its limits are not stated again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits_lost_at: Option<Timestamp>,
     /// The consequences of the provider's refusals.
@@ -173,7 +173,7 @@ pub struct Origin {
     pub written: Option<Timestamp>,
     /// Explicit changes at run time since.
     pub changes: u64,
-    /// Whether nobody stated a limit: those that it has are learned from the provider's responses.
+    /// Whether no limit is stated: all are learned from the provider's responses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learned: bool,
 }

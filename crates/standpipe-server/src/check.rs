@@ -74,7 +74,7 @@ fn shortened(settings: &Settings, pool: &PoolName) -> Option<Problem> {
     );
     let remedy = "lower lease_ttl, or raise longest_lease".to_owned();
     let problem = settings.problem_at(&["pool", pool.as_str(), "lease_ttl"], what, remedy);
-    // The default is stated by nobody.
+    // No file states the default.
     Some(problem).filter(|problem| problem.line.is_some())
 }
 

@@ -62,7 +62,7 @@ export class Listing {
 export const LAST_KNOWN = "last known";
 
 // The agent of a row, as a link that highlights it everywhere, and what else is known of it. The
-// process of a call through the daemon is the daemon's, and names nobody.
+// process of a call through the daemon is the daemon's, and names no agent.
 export function who(cell, { agent, priority, part_of: named, pid, daemon, stopped, model, task }, pool) {
 	if (!cell.firstChild) cell.append(h("a", { class: "name" }), h("small"));
 	const [name, meta] = cell.children;

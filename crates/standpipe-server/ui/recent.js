@@ -93,7 +93,7 @@ function choices(select, all, names) {
 }
 
 // Events as lines, the latest first: repeats in a row are one line, and so is what comes with every
-// call of a busy pool, whoever makes it, between two events that may be its cause. Refusals with
+// call of a busy pool, of any agent, between two events that may be its cause. Refusals with
 // different reasons are different lines.
 function combined(events) {
 	const lines = [];

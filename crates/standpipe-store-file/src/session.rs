@@ -111,7 +111,7 @@ impl Sessions {
     /// Writes what is shown of a session's process.
     ///
     /// A full disk has no room for it, but the lock is what counts. The file gets a length, which
-    /// takes no room: an empty one is that of a session that is known to be dead.
+    /// takes no room: an empty one is that of a session that is known to have ended.
     fn describe(&self, mut file: &File) -> io::Result<()> {
         let line = ProcessInfo::of_pid(self.pid).to_line();
         match file.write_all(line.as_bytes()) {

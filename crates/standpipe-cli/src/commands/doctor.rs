@@ -22,8 +22,9 @@ pub(super) fn run(context: &Context, printer: &Printer) -> CommandResult {
     if let Ok(settings) = context.config() {
         let Checked { errors, mut warnings, .. } = standpipe_server::check(&options, &settings);
         // What the store cannot be opened without is a failure already.
-        let is_told = |what: &str| diagnosis.findings.iter().any(|found| found.what.contains(what));
-        warnings.retain(|warning| !is_told(&warning.what));
+        let is_listed =
+            |what: &str| diagnosis.findings.iter().any(|found| found.what.contains(what));
+        warnings.retain(|warning| !is_listed(&warning.what));
         warnings.extend(files::unread(settings.origin.as_deref()));
         warnings.extend(files::unread_variables());
         diagnosis.add_config(&errors, &warnings);

@@ -104,7 +104,7 @@ fn permissions(survey: &Survey) -> Option<Finding> {
     let Survey { path, mode, owner, user, .. } = survey;
     let shown = path.display();
     let shared = mode & 0o020 != 0;
-    // A directory that everybody can write to cannot be opened, and that failure has the remedy.
+    // A directory that every user can write to cannot be opened, and that failure has the remedy.
     if !survey.exists || mode & 0o002 != 0 {
         return None;
     }

@@ -209,7 +209,7 @@ fn create_directory(path: &Path, audience: Audience) -> io::Result<()> {
     tag.write_all(b"Signature: 8a477f597d28d172789f06886806bc55\n# The ledgers of Standpipe.\n")
 }
 
-/// Rejects a directory of another user, or one that everybody can write to.
+/// Rejects a directory of another user, or one that every user can write to.
 fn check_access(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<(), StoreError> {
     let (shown, mode) = (path.display(), meta.mode() & 0o7777);
     let user = rustix::process::geteuid().as_raw();
@@ -228,7 +228,7 @@ fn check_access(path: &Path, meta: &fs::Metadata, shared: bool) -> Result<(), St
             }
         };
         return Err(StoreError::unusable(format!(
-            "everybody can write to {shown} (mode {mode:o}); {remedy}"
+            "every user can write to {shown} (mode {mode:o}); {remedy}"
         )));
     }
     if !shared && owner != user && user != 0 {

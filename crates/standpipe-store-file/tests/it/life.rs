@@ -179,11 +179,11 @@ fn a_directory_for_everybody_is_refused_and_one_of_others_keeps_its_mode() {
     let refused = |mode: u32| {
         fs::set_permissions(open.path(), Permissions::from_mode(mode)).unwrap();
         let error = FileStore::open(open.path()).unwrap_err().to_string();
-        assert!(error.starts_with("everybody can write to "), "{error}");
+        assert!(error.starts_with("every user can write to "), "{error}");
         error
     };
     let own = format!("run chmod 700 {}", open.path().display());
-    assert!(refused(0o777).contains(&own), "nobody else uses it");
+    assert!(refused(0o777).contains(&own), "no other user has it");
     // Such as /tmp: every program of the machine needs its mode.
     let in_it = format!("in it: STANDPIPE_HOME={}/standpipe (or", open.path().display());
     let sticky = refused(0o1777);

@@ -39,7 +39,7 @@ fn refused(store: &RedisStore) -> (String, String) {
     (what.to_owned(), remedy.to_owned())
 }
 
-/// Checks both parts of what a new member is told.
+/// Checks both parts of the error that a new member gets.
 #[track_caller]
 fn assert_refused(store: &RedisStore, what: &str, remedy: &str) {
     let (said, to_do) = refused(store);
@@ -207,7 +207,7 @@ fn a_server_with_the_users_of_the_page_keeps_the_ledger_over_a_restart() {
     assert!(server.run(&["KEYS", "standpipe:{*:head"]).contains("head"), "{}", server.log());
     assert_eq!(take_all(&mut process, 9).len(), 0, "both slots are still in use");
     let stranger = RedisStore::new(server.url().parse().unwrap(), Options::default());
-    assert!(refused(&stranger).0.contains("password"), "nobody comes in without a password");
+    assert!(refused(&stranger).0.contains("password"), "a password is required");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn the_views_name_the_agent_that_a_call_is_held_for() {
     let explanation = github.explain(&Request::by("data")).blocking().unwrap();
     let no = explanation.steps.iter().flat_map(|step| &step.noes).next().unwrap();
     assert_eq!(no.why().to_string(), why);
-    // A delayed retry is held for nobody.
+    // A delayed retry is held for no agent.
     model.resume().blocking().unwrap();
     held.run().unwrap().commit([]).blocking().unwrap();
     let first = github.reserve(hasty("data")).blocking().unwrap();

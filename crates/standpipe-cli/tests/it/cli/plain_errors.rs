@@ -158,8 +158,8 @@ fn a_missing_password_or_authority_of_the_store_is_an_error_of_the_file() {
         assert_eq!(problem["type"], "config", "{problem}");
         let doctor = home.run(["doctor", "--json"]).json();
         let found = doctor["findings"].as_array().unwrap();
-        let told = found.iter().filter(|one| one["what"].as_str().unwrap().contains(says));
-        let levels: Vec<&str> = told.map(|one| one["level"].as_str().unwrap()).collect();
+        let named = found.iter().filter(|one| one["what"].as_str().unwrap().contains(says));
+        let levels: Vec<&str> = named.map(|one| one["level"].as_str().unwrap()).collect();
         assert_eq!(levels, ["failure"], "once: {doctor}");
     }
 }

@@ -118,8 +118,8 @@ fn metrics_have_no_lines_of_a_pool_that_was_reset() {
     until("its lines are gone", || lines().is_empty().then_some(()));
 }
 
-/// Calls through the daemon and calls of commands are counted apart then, which nobody sees in a
-/// view of one store.
+/// Calls through the daemon and calls of commands are counted apart then. A view of one store does
+/// not show that.
 #[test]
 fn a_daemon_on_another_store_is_reported() {
     let home = Home::new();

@@ -342,7 +342,7 @@ fn b19_a_reading_that_was_not_believed_is_no_proof_that_nobody_bypasses() {
 fn a_directory_for_everybody_is_one_finding_with_one_remedy() {
     let mut scene = scene(Vec::new());
     scene.survey.as_mut().unwrap().mode = 0o1777;
-    let error = "everybody can write to /tmp (mode 1777); use a directory of your own".to_owned();
+    let error = "every user can write to /tmp (mode 1777); use a directory of your own".to_owned();
     scene.store = Err(error);
     let found = store::check(&scene);
     assert!(found.iter().all(|finding| !finding.what.contains("other users")), "{found:?}");

@@ -255,7 +255,7 @@ fn answers_with(bytes: &'static [u8]) -> std::net::SocketAddr {
     address
 }
 
-/// Whoever reads the error knows what listens there, and which key of the file to change.
+/// The error names what listens there, and which key of the file to change.
 #[test]
 fn what_does_not_answer_as_a_provider_is_described_in_own_words() {
     let tls = Server::start_with(ServerOptions { tls: true, ..ServerOptions::default() });
