@@ -29,8 +29,8 @@ impl WaitState {
         }
     }
 
-    /// Leaves the ticket to the next call with its id. Until then it blocks no other, unless another
-    /// call of this process waits for it already.
+    /// Leaves the ticket to the next call with its id. Until then it blocks no other, unless
+    /// another call of this process waits for it already.
     fn leave_the_ticket(&mut self) {
         let client = Arc::clone(&self.client);
         let mut dispatcher = client.dispatcher();
