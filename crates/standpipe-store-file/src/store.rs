@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standpipe_core::Instant;
-use standpipe_store::engine::Messages;
+use standpipe_store::engine::{Message, Messages};
 use standpipe_store::{Liveness, Log, PoolName, Process, Snapshot, Store, StoreError};
 
 use self::directory::{Audience, Directory, fs_error};
@@ -214,8 +214,8 @@ impl FileStore {
 
 impl StoreShared {
     /// Keeps a warning until [`Store::take_messages`] returns it.
-    pub(crate) fn warn(&self, warning: String) {
-        self.warnings.push(warning);
+    pub(crate) fn warn(&self, pool: Option<&PoolName>, warning: String) {
+        self.warnings.push(pool, warning);
     }
 }
 
@@ -231,10 +231,13 @@ impl Store for FileStore {
         for path in self.files("pool")? {
             match pool_at(&path) {
                 Some(name) => names.push(name),
-                None => self.shared.warn(format!(
-                    "{} is in the directory of pools but is not a pool's file; move it away",
-                    path.display()
-                )),
+                None => self.shared.warn(
+                    None,
+                    format!(
+                        "{} is in the directory of pools but is not a pool's file; move it away",
+                        path.display()
+                    ),
+                ),
             }
         }
         names.sort();
@@ -277,7 +280,7 @@ impl Store for FileStore {
         !self.shared.sessions.is_same_process()
     }
 
-    fn take_messages(&self) -> Vec<String> {
+    fn take_messages(&self) -> Vec<Message> {
         self.shared.warnings.take()
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use standpipe_core::Instant;
-use standpipe_store::engine::{Messages, SessionRegistry};
+use standpipe_store::engine::{Message, Messages, SessionRegistry};
 use standpipe_store::participant::random_session;
 use standpipe_store::{Liveness, Log, PoolName, Process, Store, StoreError};
 
@@ -106,7 +106,7 @@ impl RedisStore {
 
     /// Adds a message for people to [`Store::take_messages`].
     pub fn report(&self, message: String) {
-        self.inner.report(message);
+        self.inner.report(None, message);
     }
 
     /// Returns the log of a pool. It connects when it is first used.
@@ -118,8 +118,8 @@ impl RedisStore {
 
 impl StoreInner {
     /// Adds a message for people.
-    pub(crate) fn report(&self, message: String) {
-        self.messages.push(message);
+    pub(crate) fn report(&self, pool: Option<&PoolName>, message: String) {
+        self.messages.push(pool, message);
     }
 
     /// Returns the time that tests stamp with, if they do.
@@ -220,7 +220,7 @@ impl Store for RedisStore {
         true
     }
 
-    fn take_messages(&self) -> Vec<String> {
+    fn take_messages(&self) -> Vec<Message> {
         self.inner.messages.take()
     }
 

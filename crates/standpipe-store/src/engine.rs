@@ -20,6 +20,6 @@ mod wake_flag;
 
 pub use self::entries::entry_bodies;
 pub use self::marker::{PoolMarker, random_log_id};
-pub use self::messages::Messages;
+pub use self::messages::{Message, Messages};
 pub use self::session_registry::SessionRegistry;
 pub use self::wake_flag::WakeFlag;

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::engine::Message;
 use crate::error::StoreError;
 use crate::log::Log;
 use crate::pool::PoolName;
@@ -88,9 +89,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         START.get_or_init(Instant::now).elapsed()
     }
 
-    /// Returns the messages for people that the store has produced since the last call, one
-    /// sentence each.
-    fn take_messages(&self) -> Vec<String> {
+    /// Returns the messages for people that the store has produced since the last call.
+    fn take_messages(&self) -> Vec<Message> {
         Vec::new()
     }
 

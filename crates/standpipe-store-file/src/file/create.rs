@@ -98,11 +98,14 @@ impl FileLog {
         if !self.marker().exists() {
             return self.create(&[]);
         }
-        self.store.warn(format!(
-            "the ledger of `{}` was deleted; rates count as full and recover over one period, \
+        self.store.warn(
+            Some(&self.pool),
+            format!(
+                "the ledger of `{}` was deleted; rates count as full and recover over one period, \
              slots after `lease_ttl`",
-            self.pool
-        ));
+                self.pool
+            ),
+        );
         self.create(&[Action::Forgotten])
     }
 

@@ -46,7 +46,7 @@ impl FileLog {
         let kept = self.quarantine_name("damaged");
         fs::rename(&self.path, &kept).map_err(|error| fs_error("rename", &self.path, error))?;
         failpoint::reach("damage quarantined");
-        self.store.warn(format!(
+        self.store.warn(Some(&self.pool), format!(
             "the ledger of `{}` is damaged: {reason}. It is kept as {}; a new ledger is created, \
              rates count as full and recover over one period, slots after `lease_ttl`",
             self.pool,

@@ -50,7 +50,7 @@ impl FileLog {
         let kept = self.quarantine_name("older");
         fs::rename(&self.path, &kept).map_err(|error| fs_error("rename", &self.path, error))?;
         self.retire(file);
-        self.store.warn(format!(
+        self.store.warn(Some(pool), format!(
             "`{pool}` was last used by an older Standpipe; its ledger is kept as {}; rates count \
              as full and recover over one period, slots after `lease_ttl`",
             kept.display()

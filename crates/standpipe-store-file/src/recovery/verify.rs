@@ -108,11 +108,14 @@ impl FileLog {
         if !self.recover_if_damaged {
             return Ok(head);
         }
-        self.store.warn(format!(
-            "an older copy replaced the ledger of `{}`; the pool pauses for 2 s while all \
+        self.store.warn(
+            Some(&self.pool),
+            format!(
+                "an older copy replaced the ledger of `{}`; the pool pauses for 2 s while all \
              processes restore what the copy lacks of theirs",
-            self.pool
-        ));
+                self.pool
+            ),
+        );
         let pause = entry_bodies([Action::Pause { length: RESTORE_PAUSE, by: None }]);
         self.append_entries(file, &head, &pause)
     }

@@ -129,7 +129,7 @@ fn b52_the_news_says_what_happened_where_it_is_and_what_follows() {
     let news = store.take_messages();
     assert_eq!(news.len(), 1);
     for word in ["`test/pool`", "damaged", ".damaged-", "count as full"] {
-        assert!(news[0].contains(word), "{word} in {}", news[0]);
+        assert!(news[0].text.contains(word), "{word} in {}", news[0].text);
     }
     assert!(store.take_messages().is_empty(), "a warning is returned once");
 }

@@ -240,7 +240,7 @@ fn b55_a_restart_with_more_endings_than_the_log_has_room_for() {
     let mut after = member(&store);
     after.refresh().unwrap();
     assert_eq!(after.replica().state().facts().leases.len(), 0, "all leases ended");
-    assert_eq!(store.take_messages(), [] as [String; 0], "nothing was lost");
+    assert_eq!(store.take_messages(), [], "nothing was lost");
     assert_eq!(count(&mut after), 10);
 }
 

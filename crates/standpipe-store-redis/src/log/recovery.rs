@@ -15,30 +15,34 @@ use crate::protocol::resp::{Command, Reply, cmd};
 impl RedisLog {
     /// Returns the entry of a preamble.
     pub(super) fn preamble_entry(&self, preamble: Preamble) -> Option<Vec<u8>> {
-        let action = match preamble {
-            Preamble::None => return None,
-            Preamble::RejoinPause => {
-                self.store.report(format!(
+        let action =
+            match preamble {
+                Preamble::None => return None,
+                Preamble::RejoinPause => {
+                    self.store.report(Some(&self.pool), format!(
                     "another server process answers for {}; `{}` pauses for {} s while every \
                      process restores what the server may have lost",
                     self.store.servers.place,
                     self.pool,
                     REJOIN_PAUSE.0 / 1_000_000
                 ));
-                Action::Pause { length: REJOIN_PAUSE, by: None }
-            }
-            Preamble::StateLost => Action::Forgotten,
-        };
+                    Action::Pause { length: REJOIN_PAUSE, by: None }
+                }
+                Preamble::StateLost => Action::Forgotten,
+            };
         entry_bodies([action]).pop()
     }
 
     pub(super) fn report_loss(&self) {
-        self.store.report(format!(
-            "`{}` was lost on {}; rates count as full and recover over one period, slots after \
+        self.store.report(
+            Some(&self.pool),
+            format!(
+                "`{}` was lost on {}; rates count as full and recover over one period, slots after \
              `lease_ttl`; if no call of it can be in flight, start over: standpipe store reset {} \
              --yes",
-            self.pool, self.store.servers.place, self.pool
-        ));
+                self.pool, self.store.servers.place, self.pool
+            ),
+        );
     }
 
     pub(super) fn damaged_keys(&self) -> StoreError {
@@ -72,7 +76,7 @@ impl RedisLog {
         let head = self.read_head()?;
         self.quarantine_keys("older", &head)?;
         self.marker.assume_lost();
-        self.store.report(format!(
+        self.store.report(Some(&self.pool), format!(
             "`{}` was last used by an older Standpipe; its ledger is kept for a week; rates count \
              as full and recover over one period, slots after `lease_ttl`",
             self.pool
@@ -97,14 +101,17 @@ impl RedisLog {
             Err(error) => return Err(error),
         }
         if self.quarantine_keys("damaged", &head)? {
-            self.store.report(format!(
-                "the ledger of `{}` on {} is damaged. It is kept for a week as `{}:damaged:…`; \
+            self.store.report(
+                Some(&self.pool),
+                format!(
+                    "the ledger of `{}` on {} is damaged. It is kept for a week as `{}:damaged:…`; \
                  the pool starts again; rates count as full and recover over one period, slots \
                  after `lease_ttl`",
-                self.pool,
-                self.store.servers.place,
-                self.keys.base()
-            ));
+                    self.pool,
+                    self.store.servers.place,
+                    self.keys.base()
+                ),
+            );
         }
         self.marker.assume_lost();
         self.last_head = None;

@@ -117,11 +117,14 @@ impl StoreInner {
         // If this fails, another process was faster and the next call works, or it returns why not.
         let mut rename = cmd("RENAME");
         if connection.call(rename.arg(&key).arg(&quarantined), deadline).is_ok() {
-            self.report(format!(
-                "`{key}` on {} holds something that Standpipe did not write; it is kept as \
+            self.report(
+                None,
+                format!(
+                    "`{key}` on {} holds something that Standpipe did not write; it is kept as \
                  `{quarantined}`, and the list of pools starts again",
-                self.servers.place
-            ));
+                    self.servers.place
+                ),
+            );
         }
         connection.call(command, deadline)
     }

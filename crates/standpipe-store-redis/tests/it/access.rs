@@ -5,6 +5,7 @@ use standpipe_servers::{Options as ServerOptions, Pair, Sentinel, Server};
 use standpipe_store::{Log, Position, Snapshot, SnapshotId, Store, StoreError};
 use standpipe_store_redis::{Address, Options, RedisStore};
 
+use crate::support::texts;
 use crate::support::{
     beat, configure, failed, insist, key, member, parallel, pool, store, take_all,
 };
@@ -285,7 +286,7 @@ fn what_somebody_else_put_in_our_place_is_kept_and_the_pool_counts_as_full() {
         let kind = if part == "head" { "string" } else { "list" };
         assert_eq!(server.run(&["TYPE", &aside]), kind, "{part}: {aside}");
         assert_eq!(server.run(&["PTTL", &aside]), "-1", "{part}: theirs has no end");
-        assert!(store.take_messages().join("\n").contains("is damaged"), "{part}");
+        assert!(texts(&store).contains("is damaged"), "{part}");
     }
 }
 

@@ -3,9 +3,11 @@
 
 use standpipe_core::{Found, Key};
 use standpipe_servers::Server;
+use standpipe_store::engine::Message;
 use standpipe_store::{Log, Store};
 use standpipe_store_redis::RedisStore;
 
+use crate::support::texts;
 use crate::support::{
     HOUR, beat, commit, configure, insist, key, member, parallel, pool, read_anew, requests, store,
     take_all,
@@ -90,7 +92,7 @@ fn what_is_damaged_is_set_aside_and_the_living_put_back_what_they_hold() {
         for lease in &leases {
             assert_eq!(after.state().find(*lease), Found::Lease, "{}", harm.name);
         }
-        let news = first.take_messages().join("\n");
+        let news = texts(&first);
         assert!(news.contains("count as full"), "{}: {news}", harm.name);
         let aside = server.run(&["KEYS", &key("damaged:*")]);
         assert_eq!(!aside.is_empty(), harm.leaves, "{}: {aside}", harm.name);
@@ -190,7 +192,7 @@ fn a_snapshot_that_is_gone_does_not_keep_the_next_one_from_being_written() {
         store.pool_log(&pool()).write_snapshot(&holder.replica().snapshot()).unwrap();
         let after = read_anew(&store);
         assert_eq!(after.position(), holder.replica().position(), "{deed:?}: the same log");
-        assert_eq!(store.take_messages(), Vec::<String>::new(), "{deed:?}");
+        assert_eq!(store.take_messages(), Vec::<Message>::new(), "{deed:?}");
     }
 }
 
@@ -213,7 +215,7 @@ fn a_list_of_pools_that_is_lost_or_replaced_is_made_again_by_who_uses_them() {
         assert_eq!(!aside.is_empty(), replaced, "{aside}");
         if replaced {
             assert_eq!(server.run(&["GET", &aside]), "theirs");
-            assert!(restarted.take_messages().join("\n").contains(&aside));
+            assert!(texts(&restarted).contains(&aside));
         }
     }
 }

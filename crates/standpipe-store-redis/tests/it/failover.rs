@@ -3,6 +3,7 @@
 
 use standpipe_core::{Key, Limit, Span};
 use standpipe_servers::{Gate, Pair};
+use standpipe_store::engine::Message;
 use standpipe_store::{Participant, Store};
 use standpipe_store_redis::{Options, RedisLog, RedisStore};
 
@@ -169,5 +170,5 @@ fn with_wait_replicas_an_entry_counts_only_when_the_replica_has_it() {
     world.pair.let_go();
     world.pair.in_step();
     assert_eq!(process.resend().unwrap().len(), 1, "the answer that was awaited");
-    assert_eq!(careful.take_messages(), Vec::<String>::new());
+    assert_eq!(careful.take_messages(), Vec::<Message>::new());
 }

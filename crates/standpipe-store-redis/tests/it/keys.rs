@@ -3,6 +3,7 @@
 
 use standpipe_core::Span;
 use standpipe_servers::{Options as ServerOptions, Server};
+use standpipe_store::engine::Message;
 use standpipe_store::{Log, Store};
 
 use crate::support::{
@@ -88,5 +89,5 @@ fn a_pool_that_expired_is_new_and_not_lost() {
     let mut late = member(&after);
     insist(&mut late, limits());
     assert_eq!(take_all(&mut late, 9).len(), 5, "all of it is there");
-    assert_eq!(after.take_messages(), Vec::<String>::new());
+    assert_eq!(after.take_messages(), Vec::<Message>::new());
 }

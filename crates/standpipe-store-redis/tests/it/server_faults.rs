@@ -9,6 +9,7 @@ use standpipe::{Error, Request, Standpipe};
 use standpipe_core::{Limit, PoolConfig, Span};
 use standpipe_servers::{Client, Options as ServerOptions, Server};
 use standpipe_store::Store;
+use standpipe_store::engine::Message;
 use standpipe_store_redis::{Options, RedisStore};
 
 use crate::support::crew::{Crew, PERIOD};
@@ -116,7 +117,7 @@ fn b16_a_machine_that_remembers_the_pool_begins_it_as_full() {
     let mut after = member(&store);
     insist(&mut after, vec![configure(ten_an_hour())]);
     assert_eq!(take_all(&mut after, 20).len(), 0, "of a limit that counts as full");
-    assert!(store.take_messages().iter().any(|news| news.contains("was lost")));
+    assert!(store.take_messages().iter().any(|news| news.text.contains("was lost")));
 }
 
 #[test]
@@ -163,10 +164,10 @@ fn b16_a_machine_that_remembers_the_pool_makes_up_for_one_that_does_not() {
     let mut newcomer = member(&stranger);
     insist(&mut newcomer, vec![configure(ten_an_hour())]);
     assert_eq!(take_all(&mut newcomer, 20).len(), 10, "to it the pool is new");
-    assert_eq!(stranger.take_messages(), Vec::<String>::new());
+    assert_eq!(stranger.take_messages(), Vec::<Message>::new());
     // The next step of whoever knows better.
     insist(&mut before, vec![beat()]);
-    assert!(store_before.take_messages().iter().any(|news| news.contains("was lost")));
+    assert!(store_before.take_messages().iter().any(|news| news.text.contains("was lost")));
     for member in [&mut before, &mut newcomer] {
         assert_eq!(admitted(&ask(member)), None, "it counts as full, for everybody");
     }

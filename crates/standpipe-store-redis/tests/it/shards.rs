@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use standpipe_core::{Action, Key};
 use standpipe_servers::{Cluster, Options, Sentinel, Server};
+use standpipe_store::engine::Message;
 use standpipe_store::{Log, Participant, PoolName, Store};
 use standpipe_store_redis::{RedisLog, RedisStore};
 
@@ -65,7 +66,7 @@ fn a_call_that_a_cluster_redirects_names_the_server_that_gets_it() {
             // The first call is an append, to whichever node is asked first.
             insist(&mut member_of(&store, &pool), vec![beat()]);
             let news = store.take_messages();
-            assert_eq!(news, Vec::<String>::new(), "{pool}, process {process}: no other server");
+            assert_eq!(news, Vec::<Message>::new(), "{pool}, process {process}: no other server");
         }
     }
 }

@@ -50,6 +50,12 @@ pub(crate) fn member_of(store: &RedisStore, pool: &PoolName) -> Participant<Redi
     Participant::new(store.pool_log(pool), move || sessions.begin_session().unwrap())
 }
 
+/// The messages of a store, one a line.
+pub(crate) fn texts(store: &RedisStore) -> String {
+    let texts: Vec<String> = store.take_messages().into_iter().map(|news| news.text).collect();
+    texts.join("\n")
+}
+
 pub(crate) fn parallel(amount: u64) -> Limit {
     Limit::new(Rule::Parallel { amount })
 }

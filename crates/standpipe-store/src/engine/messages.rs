@@ -2,13 +2,25 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::pool::PoolName;
+
+/// A message of a store for people: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The pool that it is about, if it is about one.
+    pub pool: Option<PoolName>,
+    /// The sentence.
+    pub text: String,
+}
+
 /// The messages of a store; see [`crate::Store::take_messages`]. At most 64 are kept, each once.
 #[derive(Debug, Default)]
-pub struct Messages(Mutex<Vec<String>>);
+pub struct Messages(Mutex<Vec<Message>>);
 
 impl Messages {
     /// Adds a message, unless the same one is waiting to be read.
-    pub fn push(&self, message: String) {
+    pub fn push(&self, pool: Option<&PoolName>, text: String) {
+        let message = Message { pool: pool.cloned(), text };
         let mut messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if messages.len() < MAX_MESSAGES && !messages.contains(&message) {
             messages.push(message);
@@ -17,7 +29,7 @@ impl Messages {
 
     /// Returns all messages and drops them.
     #[must_use]
-    pub fn take(&self) -> Vec<String> {
+    pub fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -33,11 +45,12 @@ mod tests {
     fn each_message_is_taken_once_and_they_are_bounded() {
         let messages = Messages::default();
         for number in 0..200 {
-            messages.push(number.to_string());
-            messages.push("0".to_owned());
+            messages.push(None, number.to_string());
+            messages.push(None, "0".to_owned());
         }
         let taken = messages.take();
-        assert_eq!((taken.len(), taken[0].as_str(), taken[1].as_str()), (MAX_MESSAGES, "0", "1"));
+        let text = |at: usize| taken[at].text.as_str();
+        assert_eq!((taken.len(), text(0), text(1)), (MAX_MESSAGES, "0", "1"));
         assert!(messages.take().is_empty());
     }
 }

@@ -101,14 +101,13 @@ impl StoreClient {
         if messages.is_empty() {
             return;
         }
-        for what in &messages {
+        for message in &messages {
             // The client of one pool may take a message about another.
-            let named = named_pool(what);
-            let about = named.as_ref().unwrap_or(pool);
-            self.journal.note(about, EventData::Store { what: what.clone() });
+            let about = message.pool.as_ref().unwrap_or(pool);
+            self.journal.note(about, EventData::Store { what: message.text.clone() });
         }
         let mut kept = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(messages);
+        kept.extend(messages.into_iter().map(|message| message.text));
         let more = kept.len().saturating_sub(MAX_MESSAGES);
         kept.drain(..more);
     }
@@ -122,7 +121,7 @@ impl StoreClient {
     pub(crate) fn take_messages(&self) -> Vec<String> {
         let mut kept = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let mut messages = std::mem::take(&mut *kept);
-        messages.extend(self.store.take_messages());
+        messages.extend(self.store.take_messages().into_iter().map(|message| message.text));
         messages
     }
 
@@ -376,30 +375,5 @@ pub(crate) fn answers(outcomes: Vec<Outcome>) -> Vec<Answer> {
 impl fmt::Debug for StoreClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreClient").field("store", &self.store).finish_non_exhaustive()
-    }
-}
-
-/// Returns the pool that a message of the store is about: the first one that it names in backticks.
-fn named_pool(message: &str) -> Option<PoolName> {
-    message.split('`').skip(1).step_by(2).find_map(|name| name.parse().ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::named_pool;
-
-    #[test]
-    fn a_message_is_about_the_pool_that_it_names() {
-        let of = |text| named_pool(text).map(|pool| pool.to_string());
-        assert_eq!(
-            of("`my/api` was lost on redis://h; see `lease_ttl`").as_deref(),
-            Some("my/api")
-        );
-        assert_eq!(
-            of("see `lease_ttl`; the ledger of `a/b/c` is damaged").as_deref(),
-            Some("a/b/c")
-        );
-        assert_eq!(of("`standpipe:pools` on redis://h holds something else"), None);
-        assert_eq!(of("/a/b is not a pool's file"), None);
     }
 }

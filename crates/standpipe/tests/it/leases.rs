@@ -242,3 +242,24 @@ fn what_happened_is_in_the_journal_when_the_process_is_done() {
     }
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+/// The client of one pool may take the message of the store about another one.
+#[test]
+fn a_message_of_the_store_is_in_the_journal_under_its_own_pool() {
+    let directory = std::env::temp_dir().join(format!("standpipe-news-{}", std::process::id()));
+    let (world, lost) = (World::new(), "t/lost".parse::<standpipe::PoolName>().unwrap());
+    let other = world.process();
+    let pool = other.limited("t/slots", vec![parallel(1)]);
+    let store: std::sync::Arc<dyn standpipe::Store> = other.store.clone();
+    let builder = standpipe::Standpipe::builder().settings(standpipe::Settings::default());
+    let tap = builder.on(store).home(&directory).open().unwrap();
+    let journal = tap.journal().clone();
+    other.store.messages.push(Some(&lost), "its ledger was deleted".to_owned());
+    other.store.messages.push(None, "the list of pools starts again".to_owned());
+    drop(pool.reserve(at_once()).blocking().unwrap());
+    drop((tap, other, pool));
+    let events = journal.events(None, Some(EventKind::Store));
+    let pools: Vec<String> = events.map(|event| event.pool.clone()).collect();
+    assert_eq!(pools, ["t/lost", "t/slots"]);
+    std::fs::remove_dir_all(directory).unwrap();
+}

@@ -15,6 +15,7 @@ use standpipe::{
     Standpipe, Store, StoreError, Unit,
 };
 use standpipe_core::{Instant, bounds};
+use standpipe_store::engine::{Message, Messages};
 use standpipe_store::fault_injection::{FaultQueue, FaultyLog};
 use standpipe_store::trace::ManualClock;
 use standpipe_store::{Liveness, Log};
@@ -106,6 +107,8 @@ pub(crate) struct Rig {
     pub(crate) appends: Arc<AtomicUsize>,
     /// Whether it reports that it is across a network.
     pub(crate) remote: AtomicBool,
+    /// What it reports next to the operator.
+    pub(crate) messages: Messages,
     listens: Mutex<Option<ThreadId>>,
 }
 
@@ -160,6 +163,7 @@ impl Rig {
             held,
             appends,
             remote,
+            messages: Messages::default(),
             listens,
         }
     }
@@ -272,6 +276,10 @@ impl Store for Rig {
 
     fn interrupt(&self) {
         self.inner.interrupt();
+    }
+
+    fn take_messages(&self) -> Vec<Message> {
+        self.messages.take()
     }
 
     fn is_remote(&self) -> bool {

@@ -48,7 +48,11 @@ impl Crew {
 
     /// What their stores had to tell, so far.
     pub(crate) fn take_messages(&self) -> String {
-        let all = self.stores.iter().flat_map(standpipe_store::Store::take_messages);
+        let all = self
+            .stores
+            .iter()
+            .flat_map(standpipe_store::Store::take_messages)
+            .map(|news| news.text);
         all.collect::<Vec<String>>().join("\n")
     }
 
